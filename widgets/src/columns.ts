@@ -54,14 +54,16 @@ function readTexts(trace: Row): void {
     const columns = memberOf(table, "columns") as Row | undefined;
     const column = memberOf(columns, "text");
     if (!Array.isArray(column)) continue;
-    columns!.text = decode(column, "previous").map((at) => (typeof at === "number" ? (texts[at] ?? at) : at));
+    columns!.text = decode(column, "previous").map((textIndex) =>
+      typeof textIndex === "number" ? (texts[textIndex] ?? textIndex) : textIndex,
+    );
   }
 }
 
 /** Returns the lines of each row of a table of listings. */
 function readLines(listings: unknown): unknown[] {
   const tables = Array.isArray(listings)
-    ? listings.map((one) => memberOf(one, "lines"))
+    ? listings.map((listing) => memberOf(listing, "lines"))
     : memberOf(memberOf(listings, "columns"), "lines");
   return Array.isArray(tables) ? (tables as unknown[]) : [];
 }
@@ -75,15 +77,15 @@ export function unpackTexts(packed: unknown): unknown[] | null {
   if (!Array.isArray(forms) || !Array.isArray(form) || !Array.isArray(numbers)) return null;
   const pieces = forms.map((form) => String(form).split(HOLE));
   const last = pieces.map(({ length }) => new Array<number>(length - 1).fill(0));
-  let at = 0;
+  let used = 0;
   let characters = 0;
   return form.map((number) => {
     const values = last[number];
-    if (values === undefined || at + values.length > numbers.length)
+    if (values === undefined || used + values.length > numbers.length)
       throw new PayloadError("The texts of its lines are incomplete.");
     let text = "";
     values.forEach((value, row) => {
-      values[row] = value + numbers[at++];
+      values[row] = value + numbers[used++];
       text += pieces[number][row] + String(values[row]);
     });
     text += pieces[number].at(-1);
@@ -111,7 +113,8 @@ function fieldsOf(kind: string): Map<string, Field> {
 function codeOf(shape: Shape): Code {
   if (typeof shape === "string") return null;
   if ("index" in shape || "id" in shape) return "previous";
-  if ("either" in shape) return shape.either.some((one) => codeOf(one) === "previous") ? "previous" : null;
+  if ("either" in shape)
+    return shape.either.some((alternative) => codeOf(alternative) === "previous") ? "previous" : null;
   const item = "many" in shape ? shape.many : "";
   if (typeof item !== "object" || !("index" in item || "id" in item)) return null;
   return "index" in item && item.before ? "distance" : "chained";
@@ -123,13 +126,13 @@ function unpackerOf(shape: Shape): Field["unpack"] {
     const { row } = shape;
     return holdsTables(row) ? (value) => unpackTables(row, value) : null;
   }
-  if ("either" in shape) return shape.either.map(unpackerOf).find((one) => one !== null) ?? null;
+  if ("either" in shape) return shape.either.map(unpackerOf).find((unpacker) => unpacker !== null) ?? null;
   const item = "many" in shape ? shape.many : "";
   if (typeof item !== "object" || !("row" in item)) return null;
   const { row } = item;
   return (value) => {
     const rows = Array.isArray(value) ? value : rowsOf(row, value);
-    return Array.isArray(rows) && holdsTables(row) ? rows.map((one) => unpackTables(row, one)) : rows;
+    return Array.isArray(rows) && holdsTables(row) ? rows.map((table) => unpackTables(row, table)) : rows;
   };
 }
 
@@ -162,7 +165,7 @@ function rowsOf(kind: string, data: unknown): unknown {
 function decode(column: unknown[], code: Code): unknown[] {
   if (code === "distance") {
     return column.map((items, row) =>
-      Array.isArray(items) ? items.map((one: unknown) => (typeof one === "number" ? row - one : one)) : items,
+      Array.isArray(items) ? items.map((item: unknown) => (typeof item === "number" ? row - item : item)) : items,
     );
   }
   if (code === null) return column;
@@ -178,7 +181,7 @@ function decode(column: unknown[], code: Code): unknown[] {
 function unchain(column: unknown[]): unknown[] {
   let first = 0;
   return column.map((items) => {
-    if (!Array.isArray(items) || items.some((one) => typeof one !== "number")) return items as unknown;
+    if (!Array.isArray(items) || items.some((item) => typeof item !== "number")) return items as unknown;
     let last = first;
     const ids = items.map((value: number) => (last += value));
     first = ids[0] ?? first;

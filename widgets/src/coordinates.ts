@@ -1,7 +1,7 @@
 // Places the vertices of a layered graph: x by sweeps of isotonic regression, y by rank, components side by side.
 // Mirrors tinyexplore/explore/tracefile/pictures/coordinates.py.
 
-import { at, NODE_GAP, widthOf, type Layers, type Point } from "./layers";
+import { itemAt, NODE_GAP, widthOf, type Layers, type Point } from "./layers";
 
 const RANK_GAP = 38;
 const COMPONENT_GAP = 44;
@@ -28,20 +28,20 @@ export function placeX(
   cancelled: () => boolean,
 ): void {
   const count = layers.boxes.length;
-  const hasPinned = rows.some((row) => row.some((v) => v < count && at(pinned, v) !== null));
+  const hasPinned = rows.some((row) => row.some((v) => v < count && itemAt(pinned, v) !== null));
   packRows(layers, rows, x);
   if (hasPinned) {
-    for (const row of rows) for (const v of row) x[v] = (v < count ? at(pinned, v) : null) ?? at(x, v);
+    for (const row of rows) for (const v of row) x[v] = (v < count ? itemAt(pinned, v) : null) ?? itemAt(x, v);
   }
   for (let sweep = 0; sweep < PLACE_SWEEPS + 2 && !cancelled(); sweep++) {
     const downwards = sweep % 2 === 0;
     const both = sweep >= PLACE_SWEEPS;
     for (let i = 0; i < rows.length; i++) {
-      const row = at(rows, downwards ? i : rows.length - 1 - i);
+      const row = itemAt(rows, downwards ? i : rows.length - 1 - i);
       const targets: number[] = [];
       const weights: number[] = [];
       for (const v of row) {
-        const pinnedAt = v < count ? at(pinned, v) : null;
+        const pinnedAt = v < count ? itemAt(pinned, v) : null;
         if (pinnedAt !== null) {
           targets.push(pinnedAt);
           weights.push(PINNED_WEIGHT);
@@ -50,22 +50,22 @@ export function placeX(
         let sum = 0;
         let weight = 0;
         if (downwards || both) {
-          const ends = at(layers.up, v).length === 1;
-          for (const u of at(layers.up, v)) {
-            const pull = pullOf(v >= count, u >= count, ends && at(layers.down, u).length === 1);
-            sum += pull * at(x, u);
+          const ends = itemAt(layers.up, v).length === 1;
+          for (const u of itemAt(layers.up, v)) {
+            const pull = pullOf(v >= count, u >= count, ends && itemAt(layers.down, u).length === 1);
+            sum += pull * itemAt(x, u);
             weight += pull;
           }
         }
         if (!downwards || both) {
-          const ends = at(layers.down, v).length === 1;
-          for (const u of at(layers.down, v)) {
-            const pull = pullOf(v >= count, u >= count, ends && at(layers.up, u).length === 1);
-            sum += pull * at(x, u);
+          const ends = itemAt(layers.down, v).length === 1;
+          for (const u of itemAt(layers.down, v)) {
+            const pull = pullOf(v >= count, u >= count, ends && itemAt(layers.up, u).length === 1);
+            sum += pull * itemAt(x, u);
             weight += pull;
           }
         }
-        targets.push(weight > 0 ? sum / weight : at(x, v));
+        targets.push(weight > 0 ? sum / weight : itemAt(x, v));
         weights.push(weight > 0 ? weight : FREE_WEIGHT);
       }
       placeRow(layers, row, targets, weights, x);
@@ -91,10 +91,10 @@ function packRows(layers: Layers, rows: readonly number[][], x: number[]): void 
   for (const row of rows) {
     let place = 0;
     row.forEach((v, i) => {
-      if (i > 0) place += computeSeparation(layers, at(row, i - 1), v);
+      if (i > 0) place += computeSeparation(layers, itemAt(row, i - 1), v);
       x[v] = place;
     });
-    for (const v of row) x[v] = at(x, v) - place / 2;
+    for (const v of row) x[v] = itemAt(x, v) - place / 2;
   }
 }
 
@@ -113,13 +113,13 @@ function placeRow(
   const blockSize: number[] = [];
   let offset = 0;
   for (let i = 0; i < row.length; i++) {
-    if (i > 0) offset += computeSeparation(layers, at(row, i - 1), at(row, i));
+    if (i > 0) offset += computeSeparation(layers, itemAt(row, i - 1), itemAt(row, i));
     offsets.push(offset);
-    let weight = at(weights, i);
-    let sum = weight * (at(wanted, i) - offset);
-    let mean = at(wanted, i) - offset;
+    let weight = itemAt(weights, i);
+    let sum = weight * (itemAt(wanted, i) - offset);
+    let mean = itemAt(wanted, i) - offset;
     let size = 1;
-    while (blockMean.length > 0 && at(blockMean, blockMean.length - 1) > mean) {
+    while (blockMean.length > 0 && itemAt(blockMean, blockMean.length - 1) > mean) {
       weight += blockWeight.pop() as number;
       sum += blockSum.pop() as number;
       size += blockSize.pop() as number;
@@ -133,8 +133,8 @@ function placeRow(
   }
   let i = 0;
   for (let block = 0; block < blockMean.length; block++) {
-    for (let k = 0; k < at(blockSize, block); k++) {
-      x[at(row, i)] = at(blockMean, block) + at(offsets, i);
+    for (let k = 0; k < itemAt(blockSize, block); k++) {
+      x[itemAt(row, i)] = itemAt(blockMean, block) + itemAt(offsets, i);
       i++;
     }
   }
@@ -144,7 +144,7 @@ export function placeY(layers: Layers, rows: readonly number[][], y: number[], t
   let start = 0;
   for (const row of rows) {
     let tallest = 0;
-    for (const v of row) if (v < layers.boxes.length) tallest = Math.max(tallest, at(layers.boxes, v).height);
+    for (const v of row) if (v < layers.boxes.length) tallest = Math.max(tallest, itemAt(layers.boxes, v).height);
     for (const v of row) {
       y[v] = start + tallest / 2;
       top[v] = start;
@@ -171,16 +171,16 @@ export function findBounds(
     for (const v of row) {
       const half = widthOf(layers, v) / 2;
       vertices.push(v);
-      left = Math.min(left, at(x, v) - half);
-      right = Math.max(right, at(x, v) + half);
-      lowest = Math.max(lowest, at(bottom, v));
+      left = Math.min(left, itemAt(x, v) - half);
+      right = Math.max(right, itemAt(x, v) + half);
+      lowest = Math.max(lowest, itemAt(bottom, v));
       const box = layers.boxes[v];
       const position = box === undefined ? undefined : previous.get(box.id);
-      if (position !== undefined) shifts.push(position.y - at(y, v));
+      if (position !== undefined) shifts.push(position.y - itemAt(y, v));
     }
   }
   shifts.sort((a, b) => a - b);
-  const shift = shifts.length > 0 ? at(shifts, Math.floor(shifts.length / 2)) : null;
+  const shift = shifts.length > 0 ? itemAt(shifts, Math.floor(shifts.length / 2)) : null;
   return { vertices, left, right, top: 0, bottom: lowest, shift };
 }
 
@@ -194,10 +194,10 @@ export function arrangeComponents(
 ): void {
   const move = (frame: ComponentBounds, dx: number, dy: number): void => {
     for (const v of frame.vertices) {
-      x[v] = at(x, v) + dx;
-      y[v] = at(y, v) + dy;
-      top[v] = at(top, v) + dy;
-      bottom[v] = at(bottom, v) + dy;
+      x[v] = itemAt(x, v) + dx;
+      y[v] = itemAt(y, v) + dy;
+      top[v] = itemAt(top, v) + dy;
+      bottom[v] = itemAt(bottom, v) + dy;
     }
     frame.left += dx;
     frame.right += dx;

@@ -17,19 +17,21 @@ export function findCreatingOpts(index: TraceIndex, nodes: readonly number[], ke
   const uops = nodes.filter((id) => !isTensor(index.trace, index.node(id)));
   if (kernel === null || uops.length === 0) return [];
   const number = kernels[kernel]?.same_as ?? kernel; // a reused program was compiled there
-  const stage = stages.find((one) => one.kernel === number && one.opts.some(({ applied }) => applied));
+  const stage = stages.find(
+    (candidate) => candidate.kernel === number && candidate.opts.some(({ applied }) => applied),
+  );
   if (stage === undefined) return [];
   const read = index.reachable(uops); // the axes of a node are those of all its sources
   const past = new Set([...read, ...index.ancestors(read, kernel)]);
-  const own = index.reachable(stage.after).filter((id) => past.has(id));
+  const reached = index.reachable(stage.after).filter((id) => past.has(id));
   const axes = new Set(
     index
-      .reachable(own)
+      .reachable(reached)
       .filter((id) => all[id].op === "RANGE")
       .map((id) => all[id].arg.split(" ")[0]),
   );
   const applied = stage.opts.filter((opt) => opt.applied);
-  return applied.flatMap((opt, at) =>
-    opt.made.some((axis) => axes.has(axis)) ? [{ opt, place: at + 1, count: applied.length }] : [],
+  return applied.flatMap((opt, i) =>
+    opt.made.some((axis) => axes.has(axis)) ? [{ opt, place: i + 1, count: applied.length }] : [],
   );
 }

@@ -40,10 +40,10 @@ export function countText(number: number, level: Level | undefined): string {
 /** Returns the region of a node: "block loop in function f"; "" for none. */
 export function regionText({ regions }: Trace, id: number): string {
   const names: string[] = [];
-  let at = regions.find(({ nodes }) => nodes.includes(id));
-  while (at !== undefined) {
-    names.push(`${at.kind} ${at.name}`);
-    at = at.parent === null ? undefined : regions[at.parent];
+  let region = regions.find(({ nodes }) => nodes.includes(id));
+  while (region !== undefined) {
+    names.push(`${region.kind} ${region.name}`);
+    region = region.parent === null ? undefined : regions[region.parent];
   }
   return names.join(" in ");
 }

@@ -23,7 +23,7 @@ export function addDigests(nodes: readonly Node[]): readonly Node[] {
 export function sha1(text: string): string {
   const bytes = encoder.encode(text);
   const words = new Int32Array(((bytes.length + 72) >> 6) * 16);
-  bytes.forEach((byte, at) => (words[at >> 2] |= byte << (24 - 8 * (at & 3))));
+  bytes.forEach((byte, i) => (words[i >> 2] |= byte << (24 - 8 * (i & 3))));
   words[bytes.length >> 2] |= 0x80 << (24 - 8 * (bytes.length & 3));
   words[words.length - 1] = bytes.length * 8;
   const state = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
@@ -46,7 +46,7 @@ export function sha1(text: string): string {
               : (b ^ c ^ d) + 0xca62c1d6;
       [a, b, c, d, e] = [(rotate(a, 5) + chosen + e + mixed) | 0, a, rotate(b, 30), c, d];
     }
-    [a, b, c, d, e].forEach((word, at) => (state[at] = (state[at] + word) | 0));
+    [a, b, c, d, e].forEach((word, i) => (state[i] = (state[i] + word) | 0));
   }
   return state.map((word) => (word >>> 0).toString(16).padStart(8, "0")).join("");
 }

@@ -79,9 +79,9 @@ export function tabList(label: string, ...tabs: HTMLElement[]): HTMLElement {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
     const all = [...list.querySelectorAll<HTMLElement>('[role="tab"]')];
-    const at = all.indexOf(document.activeElement as HTMLElement);
-    const next = all[(at + step + all.length) % all.length];
-    if (at < 0 || !next) return;
+    const active = all.indexOf(document.activeElement as HTMLElement);
+    const next = all[(active + step + all.length) % all.length];
+    if (active < 0 || !next) return;
     event.stopPropagation();
     event.preventDefault();
     const key = next.dataset.key;

@@ -307,7 +307,7 @@ function makeWorkbench(store: Store, root: HTMLElement, size: number): Body {
     code.element,
   );
   const findGraph = (): void => {
-    main.classList.toggle("no-graph", graph.graphs.at(store.cursor).graph.nodes.size === 0);
+    main.classList.toggle("no-graph", graph.graphs.graphAt(store.cursor).graph.nodes.size === 0);
   };
   const chooser: View = {
     element: main,
@@ -371,8 +371,8 @@ const MODE_KEY = "tinyexplore.mode"; // of all views: no view writes it, a user 
 /** Returns the mode that the user chose in this page, else the one that this browser has for all views. */
 function readMode(isPage = false): Mode | null {
   try {
-    const own = isPage ? localStorage.getItem(keyOfPage()) : null;
-    const stored = own ?? localStorage.getItem(MODE_KEY);
+    const pageMode = isPage ? localStorage.getItem(keyOfPage()) : null;
+    const stored = pageMode ?? localStorage.getItem(MODE_KEY);
     return stored === "story" || stored === "workbench" ? stored : null;
   } catch {
     return null; // a page from a file, or a notebook in a frame, may have no storage
@@ -491,8 +491,8 @@ function makeHeader(
 /**
  * Returns the devices of kernels that run elsewhere than on the capture's device: a kernel runs where its inputs are.
  */
-function listOtherDevices({ kernels }: Trace, own: string): string {
-  return [...new Set(kernels.map(({ device }) => device))].filter((device) => device !== own).join(", ");
+function listOtherDevices({ kernels }: Trace, captureDevice: string): string {
+  return [...new Set(kernels.map(({ device }) => device))].filter((device) => device !== captureDevice).join(", ");
 }
 
 /** Returns the engine's elements for the header. */
@@ -506,10 +506,10 @@ function listEngineParts(engine: Engine | undefined): HTMLElement[] {
 function makeBanner(trace: Trace, store: Store): HTMLElement | null {
   if (trace.messages.length === 0) return null;
   const rows = trace.messages.map(({ level, text, frame }) => {
-    const at = frame === null ? undefined : trace.frames[frame];
-    const show = (): void => store.select(store.index.nodesOfLine(at!.source, at!.line));
-    const name = at ? `${trace.sources[at.source]?.name ?? "?"}:${at.line}` : "";
-    const link = at ? h("button", { type: "button", class: "quiet", onclick: show }, name) : null;
+    const location = frame === null ? undefined : trace.frames[frame];
+    const show = (): void => store.select(store.index.nodesOfLine(location!.source, location!.line));
+    const name = location ? `${trace.sources[location.source]?.name ?? "?"}:${location.line}` : "";
+    const link = location ? h("button", { type: "button", class: "quiet", onclick: show }, name) : null;
     return h(
       "div",
       { class: `message ${level}`, role: level === "error" ? "alert" : "status" },

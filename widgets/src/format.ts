@@ -105,9 +105,9 @@ export function callName(name: string): string {
 export function kernelNameParts(kernel: KernelInfo): { text: string; kind: string | null }[] {
   const waiting = kernel.axes.map(([, kind, size]) => ({ kind, size: String(size) }));
   return kernel.name.split(/(_)/).map((text, place) => {
-    const at = place > 0 ? waiting.findIndex((axis) => axis.size.replace(/\W/g, "") === text) : -1;
-    if (at < 0) return { text, kind: null };
-    const [axis] = waiting.splice(at, 1);
+    const axisIndex = place > 0 ? waiting.findIndex((axis) => axis.size.replace(/\W/g, "") === text) : -1;
+    if (axisIndex < 0) return { text, kind: null };
+    const [axis] = waiting.splice(axisIndex, 1);
     return { text, kind: axis.kind };
   });
 }

@@ -64,9 +64,9 @@ export function layOutInFrames(
     (owner.get(src) ?? null) !== null && owner.get(src) === owner.get(dst);
   const crossing = edges.filter((edge) => !isInner(edge));
   const inner = new Map(
-    [...groups].map(([kernel, own]) => {
+    [...groups].map(([kernel, boxesInFrame]) => {
       const lines = edges.filter((edge) => isInner(edge) && owner.get(edge.src) === kernel);
-      return [kernel, laid(own, lines)] as const;
+      return [kernel, laid(boxesInFrame, lines)] as const;
     }),
   );
   const outerBoxes = boxes
@@ -100,9 +100,15 @@ export function layOutInFrames(
     frames.push(frame);
     const dx = x - frameLayout.width / 2 - frameLayout.left;
     const dy = frame.top + header + FRAME_PADDING - frameLayout.top;
-    for (const one of frameLayout.frames ?? [])
-      frames.push({ ...one, kernel, product: one.kernel, left: one.left + dx, top: one.top + dy });
-    for (const [id, at] of frameLayout.positions) positions.set(id, { x: at.x + dx, y: at.y + dy });
+    for (const innerFrame of frameLayout.frames ?? [])
+      frames.push({
+        ...innerFrame,
+        kernel,
+        product: innerFrame.kernel,
+        left: innerFrame.left + dx,
+        top: innerFrame.top + dy,
+      });
+    for (const [id, point] of frameLayout.positions) positions.set(id, { x: point.x + dx, y: point.y + dy });
     for (const edge of frameLayout.edges)
       drawnEdges.push({ ...edge, points: edge.points.map(([px, py]) => [px + dx, py + dy]) });
   }

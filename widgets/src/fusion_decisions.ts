@@ -66,7 +66,9 @@ export function comparisonText({ what, value, bound, over }: NumberComparison): 
 
 /** Returns the numbers of a decision, one row each; a number above its bound is highlighted. */
 export function makeComparisons({ compared }: { compared: NumberComparison[] }): Element {
-  const rows = compared.map((one) => h("li", { class: one.over ? "over" : null }, comparisonText(one)));
+  const rows = compared.map((comparison) =>
+    h("li", { class: comparison.over ? "over" : null }, comparisonText(comparison)),
+  );
   return h("ul", { class: "compared", "aria-label": "NumberComparison numbers" }, ...rows);
 }
 

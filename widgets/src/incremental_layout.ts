@@ -39,9 +39,9 @@ export function layOutIncrementally(
   for (const box of sortBySources(fresh, sources)) {
     const above = (sources.get(box.id) ?? []).flatMap((id) => placed.get(id) ?? []);
     const below = (users.get(box.id) ?? []).flatMap((id) => placed.get(id) ?? []);
-    const at = placeFor(box, above, below, room);
-    placed.set(box.id, at);
-    room.add(at);
+    const position = placeFor(box, above, below, room);
+    placed.set(box.id, position);
+    room.add(position);
   }
   const upwards = edges.filter(({ src, dst }) => placed.get(src)!.y >= placed.get(dst)!.y).length;
   if (upwards > Math.max(2, MOST_UPWARDS * edges.length)) return null;

@@ -36,7 +36,7 @@ export interface Layers {
   readonly dummyGap: number;
 }
 
-export function at<T>(list: readonly T[], index: number): T {
+export function itemAt<T>(list: readonly T[], index: number): T {
   return list[index] as T;
 }
 
@@ -68,15 +68,15 @@ function computeRanks(count: number, pairs: readonly (readonly [number, number])
   const users = emptyLists(count);
   const waiting = new Array<number>(count).fill(0);
   for (const [a, b] of pairs) {
-    at(users, a).push(b);
-    at(sources, b).push(a);
-    waiting[b] = at(waiting, b) + 1;
+    itemAt(users, a).push(b);
+    itemAt(sources, b).push(a);
+    waiting[b] = itemAt(waiting, b) + 1;
   }
   const order: number[] = [];
   const stackPosition = new Array<number>(count).fill(-1);
   let next = 0;
   for (let v = 0; v < count; v++) {
-    if (at(waiting, v) === 0) {
+    if (itemAt(waiting, v) === 0) {
       stackPosition[v] = order.length;
       order.push(v);
     }
@@ -85,14 +85,14 @@ function computeRanks(count: number, pairs: readonly (readonly [number, number])
   while (order.length < count || head < order.length) {
     if (head === order.length) {
       // only in a graph with cycles: continue with the first box that is left
-      while (at(stackPosition, next) >= 0) next++;
+      while (itemAt(stackPosition, next) >= 0) next++;
       stackPosition[next] = order.length;
       order.push(next);
     }
-    const v = at(order, head++);
-    for (const user of at(users, v)) {
-      waiting[user] = at(waiting, user) - 1;
-      if (at(waiting, user) === 0 && at(stackPosition, user) < 0) {
+    const v = itemAt(order, head++);
+    for (const user of itemAt(users, v)) {
+      waiting[user] = itemAt(waiting, user) - 1;
+      if (itemAt(waiting, user) === 0 && itemAt(stackPosition, user) < 0) {
         stackPosition[user] = order.length;
         order.push(user);
       }
@@ -100,19 +100,20 @@ function computeRanks(count: number, pairs: readonly (readonly [number, number])
   }
   const rank = new Array<number>(count).fill(0);
   for (const v of order) {
-    for (const user of at(users, v)) {
-      if (at(stackPosition, user) > at(stackPosition, v)) rank[user] = Math.max(at(rank, user), at(rank, v) + 1);
+    for (const user of itemAt(users, v)) {
+      if (itemAt(stackPosition, user) > itemAt(stackPosition, v))
+        rank[user] = Math.max(itemAt(rank, user), itemAt(rank, v) + 1);
     }
   }
   for (let i = count - 1; i >= 0; i--) {
-    const v = at(order, i);
-    if (at(users, v).length === 0 || at(sources, v).length > at(users, v).length) continue;
+    const v = itemAt(order, i);
+    if (itemAt(users, v).length === 0 || itemAt(sources, v).length > itemAt(users, v).length) continue;
     let lowest = -1;
-    for (const user of at(users, v)) {
-      if (at(stackPosition, user) < i) continue;
-      if (lowest < 0 || at(rank, user) - 1 < lowest) lowest = at(rank, user) - 1;
+    for (const user of itemAt(users, v)) {
+      if (itemAt(stackPosition, user) < i) continue;
+      if (lowest < 0 || itemAt(rank, user) - 1 < lowest) lowest = itemAt(rank, user) - 1;
     }
-    if (lowest > at(rank, v)) rank[v] = lowest;
+    if (lowest > itemAt(rank, v)) rank[v] = lowest;
   }
   return rank;
 }
@@ -127,31 +128,31 @@ export function assignLayers(
   const reach = new Array<number>(count).fill(0); // the longest routed span out of each box
   const spans: number[] = [];
   for (const [a, b] of pairs) {
-    const span = at(rank, b) - at(rank, a);
+    const span = itemAt(rank, b) - itemAt(rank, a);
     spans.push(span);
-    if (span <= LONGEST_ROUTED_SPAN && span > at(reach, a)) reach[a] = span;
+    if (span <= LONGEST_ROUTED_SPAN && span > itemAt(reach, a)) reach[a] = span;
   }
   const up = emptyLists(count);
   const down = emptyLists(count);
   const chain = new Array<number>(count).fill(-1);
   for (let a = 0; a < count; a++) {
-    if (at(reach, a) < 2) continue;
+    if (itemAt(reach, a) < 2) continue;
     chain[a] = rank.length;
-    for (let step = 1; step < at(reach, a); step++) {
+    for (let step = 1; step < itemAt(reach, a); step++) {
       const dummy = rank.length;
       const above = step === 1 ? a : dummy - 1;
-      rank.push(at(rank, a) + step);
+      rank.push(itemAt(rank, a) + step);
       up.push([above]);
       down.push([]);
-      at(down, above).push(dummy);
+      itemAt(down, above).push(dummy);
     }
   }
   pairs.forEach(([a, b], i) => {
-    const span = at(spans, i);
+    const span = itemAt(spans, i);
     if (span < 1 || span > LONGEST_ROUTED_SPAN) return;
-    const above = span === 1 ? a : at(chain, a) + span - 2;
-    at(down, above).push(b);
-    at(up, b).push(above);
+    const above = span === 1 ? a : itemAt(chain, a) + span - 2;
+    itemAt(down, above).push(b);
+    itemAt(up, b).push(above);
   });
   return { boxes, pairs, rank, up, down, chain, spans, dummyGap };
 }
@@ -162,9 +163,9 @@ export function findComponents(layers: Layers): number[][] {
   const parent = Array.from({ length: total }, (_, v) => v);
   const find = (start: number): number => {
     let v = start;
-    while (at(parent, v) !== v) {
-      parent[v] = at(parent, at(parent, v));
-      v = at(parent, v);
+    while (itemAt(parent, v) !== v) {
+      parent[v] = itemAt(parent, itemAt(parent, v));
+      v = itemAt(parent, v);
     }
     return v;
   };
@@ -175,7 +176,7 @@ export function findComponents(layers: Layers): number[][] {
     else parent[first] = second;
   };
   for (const [a, b] of layers.pairs) join(a, b);
-  for (let v = layers.boxes.length; v < total; v++) join(at(at(layers.up, v), 0), v);
+  for (let v = layers.boxes.length; v < total; v++) join(itemAt(itemAt(layers.up, v), 0), v);
   const members = new Map<number, number[]>();
   for (let v = 0; v < total; v++) {
     const root = find(v);
@@ -187,5 +188,5 @@ export function findComponents(layers: Layers): number[][] {
 }
 
 export function widthOf(layers: Layers, v: number): number {
-  return v < layers.boxes.length ? at(layers.boxes, v).width : 0;
+  return v < layers.boxes.length ? itemAt(layers.boxes, v).width : 0;
 }

@@ -2,7 +2,7 @@
 // tinyexplore/explore/tracefile/pictures/layout.py; both are tested on the vectors in tests/fixtures/layout.
 
 import {
-  at,
+  itemAt,
   findComponents,
   listDistinctPairs,
   DUMMY_GAP,
@@ -133,39 +133,39 @@ function finish(
   let lowest = 0;
   for (let v = 0; v < x.length; v++) {
     const half = widthOf(layers, v) / 2;
-    left = v === 0 ? at(x, v) - half : Math.min(left, at(x, v) - half);
-    right = v === 0 ? at(x, v) + half : Math.max(right, at(x, v) + half);
-    highest = v === 0 ? at(top, v) : Math.min(highest, at(top, v));
-    lowest = v === 0 ? at(bottom, v) : Math.max(lowest, at(bottom, v));
+    left = v === 0 ? itemAt(x, v) - half : Math.min(left, itemAt(x, v) - half);
+    right = v === 0 ? itemAt(x, v) + half : Math.max(right, itemAt(x, v) + half);
+    highest = v === 0 ? itemAt(top, v) : Math.min(highest, itemAt(top, v));
+    lowest = v === 0 ? itemAt(bottom, v) : Math.max(lowest, itemAt(bottom, v));
   }
-  boxes.forEach((box, v) => positions.set(box.id, { x: at(x, v), y: at(y, v) }));
-  const isLong = (i: number): boolean => at(spans, i) < 1 || at(spans, i) > LONGEST_ROUTED_SPAN;
+  boxes.forEach((box, v) => positions.set(box.id, { x: itemAt(x, v), y: itemAt(y, v) }));
+  const isLong = (i: number): boolean => itemAt(spans, i) < 1 || itemAt(spans, i) > LONGEST_ROUTED_SPAN;
   const incoming = emptyLists(boxes.length);
   const entry: number[] = []; // the x at which an edge enters its user
   pairs.forEach(([a, b], i) => {
-    entry.push(isLong(i) || at(spans, i) === 1 ? at(x, a) : at(x, at(chain, a) + at(spans, i) - 2));
-    at(incoming, b).push(i);
+    entry.push(isLong(i) || itemAt(spans, i) === 1 ? itemAt(x, a) : itemAt(x, itemAt(chain, a) + itemAt(spans, i) - 2));
+    itemAt(incoming, b).push(i);
   });
   const port = new Array<number>(pairs.length).fill(0);
   incoming.forEach((list, b) => {
-    list.sort((i, k) => at(entry, i) - at(entry, k));
+    list.sort((i, k) => itemAt(entry, i) - itemAt(entry, k));
     list.forEach((edge, i) => {
       const share = (i + 1) / (list.length + 1) - 0.5;
-      port[edge] = at(x, b) + share * 0.8 * at(boxes, b).width;
+      port[edge] = itemAt(x, b) + share * 0.8 * itemAt(boxes, b).width;
     });
   });
   const edges = pairs.map(([a, b], i): RoutedEdge => {
-    const points: [number, number][] = [[at(x, a), at(y, a) + at(boxes, a).height / 2]];
+    const points: [number, number][] = [[itemAt(x, a), itemAt(y, a) + itemAt(boxes, a).height / 2]];
     if (!isLong(i)) {
-      points.push([at(x, a), at(bottom, a)]);
-      for (let step = 0; step < at(spans, i) - 1; step++) {
-        const dummy = at(chain, a) + step;
-        points.push([at(x, dummy), at(top, dummy)], [at(x, dummy), at(bottom, dummy)]);
+      points.push([itemAt(x, a), itemAt(bottom, a)]);
+      for (let step = 0; step < itemAt(spans, i) - 1; step++) {
+        const dummy = itemAt(chain, a) + step;
+        points.push([itemAt(x, dummy), itemAt(top, dummy)], [itemAt(x, dummy), itemAt(bottom, dummy)]);
       }
-      points.push([at(port, i), at(top, b)]);
+      points.push([itemAt(port, i), itemAt(top, b)]);
     }
-    points.push([at(port, i), at(y, b) - at(boxes, b).height / 2]);
-    return { src: at(boxes, a).id, dst: at(boxes, b).id, points: straighten(points), long: isLong(i) };
+    points.push([itemAt(port, i), itemAt(y, b) - itemAt(boxes, b).height / 2]);
+    return { src: itemAt(boxes, a).id, dst: itemAt(boxes, b).id, points: straighten(points), long: isLong(i) };
   });
   return { positions, width: right - left, height: lowest - highest, left, top: highest, edges };
 }

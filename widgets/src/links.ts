@@ -40,7 +40,7 @@ export function readLink(fragment: string): Target | null {
   const number = (key: string): number | undefined =>
     /^\d+$/.test(query.get(key) ?? "") ? Number(query.get(key)) : undefined;
   const word = <T extends string>(key: string, allowed: readonly T[]): T | undefined =>
-    allowed.find((one) => one === query.get(key));
+    allowed.find((choice) => choice === query.get(key));
   const all = {
     stage: number("stage"),
     step: number("step"),
@@ -81,7 +81,7 @@ function isSamePosition(a: string, b: string): boolean {
 /** The history of positions; in a page of its own it is the browser's history. */
 export class PositionHistory {
   private readonly links: string[];
-  private at = 0;
+  private index = 0;
   private now: string;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly popped = (): void => this.skipHistory(location.hash || this.links[0]);
@@ -111,10 +111,10 @@ export class PositionHistory {
     if (this.isPage) {
       if (stays) history.replaceState(null, "", link);
       else history.pushState(null, "", link);
-    } else if (stays) this.links[this.at] = link;
+    } else if (stays) this.links[this.index] = link;
     else {
-      this.links.splice(this.at + 1, Infinity, link);
-      this.at += 1;
+      this.links.splice(this.index + 1, Infinity, link);
+      this.index += 1;
     }
   }
 
@@ -124,9 +124,9 @@ export class PositionHistory {
       history.go(direction);
       return;
     }
-    const to = this.at + direction;
+    const to = this.index + direction;
     if (this.links[to] === undefined) return;
-    this.at = to;
+    this.index = to;
     this.skipHistory(this.links[to]);
   }
 

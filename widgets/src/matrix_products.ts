@@ -29,7 +29,7 @@ export function productsOf(index: TraceIndex, graph: GraphSnapshot): Map<number,
   const users = new Map<number, number[]>();
   for (const [id, { src }] of graph.nodes)
     for (const source of new Set(src)) users.set(source, [...(users.get(source) ?? []), id]);
-  const order = new Map([...graph.nodes.keys()].map((id, at) => [id, at]));
+  const order = new Map([...graph.nodes.keys()].map((id, i) => [id, i]));
   const roots = new Set(graph.root);
   const node = (id: number): Node => index.node(graph.nodes.get(id)!.node);
   const isOwn = (id: number, user: number): boolean =>

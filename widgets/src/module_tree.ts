@@ -52,7 +52,7 @@ function addOwn(trace: Trace, module: Module, threshold: number): void {
   if (children.length === 0 || ownPart("time_us") <= threshold) return;
   const nodes = module.nodes.filter((id) => !inside.has(id));
   const kernels = trace.kernels.filter((kernel) => kernel.nodes.some((id) => nodes.includes(id))).map(({ id }) => id);
-  const own = { ...cost, time_us: ownPart("time_us"), backward_us: Math.max(0, ownPart("backward_us")) };
+  const ownCost = { ...cost, time_us: ownPart("time_us"), backward_us: Math.max(0, ownPart("backward_us")) };
   const sizes = { parameter_bytes: ownPart("parameter_bytes"), result_bytes: ownPart("result_bytes"), kernels };
-  children.push({ cost: { ...own, ...sizes }, name: OWN, kind: OWN, nodes, children: [] });
+  children.push({ cost: { ...ownCost, ...sizes }, name: OWN, kind: OWN, nodes, children: [] });
 }

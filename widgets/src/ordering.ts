@@ -1,7 +1,7 @@
 // Orders the vertices of each rank: barycenter sweeps and swaps of neighbors reduce crossings. Mirrors
 // tinyexplore/explore/tracefile/pictures/ordering.py.
 
-import { at, emptyLists, NODE_GAP, widthOf, type Layers } from "./layers";
+import { itemAt, emptyLists, NODE_GAP, widthOf, type Layers } from "./layers";
 
 const ORDER_SWEEPS = 8;
 const SWAP_PASSES = 4;
@@ -11,24 +11,24 @@ const PUSH_COST = 4;
 
 /** Returns the rows in the order of a depth-first walk from the last users upwards. Trees then have no crossings. */
 export function orderInitially(layers: Layers, vertices: readonly number[]): number[][] {
-  let first = at(layers.rank, at(vertices, 0));
+  let first = itemAt(layers.rank, itemAt(vertices, 0));
   let last = first;
   for (const v of vertices) {
-    first = Math.min(first, at(layers.rank, v));
-    last = Math.max(last, at(layers.rank, v));
+    first = Math.min(first, itemAt(layers.rank, v));
+    last = Math.max(last, itemAt(layers.rank, v));
   }
   const rows = emptyLists(last - first + 1);
   const visited = new Set<number>();
   for (const start of vertices) {
-    if (at(layers.down, start).length > 0) continue;
+    if (itemAt(layers.down, start).length > 0) continue;
     const stack = [start];
     while (stack.length > 0) {
       const v = stack.pop() as number;
       if (visited.has(v)) continue;
       visited.add(v);
-      at(rows, at(layers.rank, v) - first).push(v);
-      const above = at(layers.up, v);
-      for (let i = above.length - 1; i >= 0; i--) stack.push(at(above, i));
+      itemAt(rows, itemAt(layers.rank, v) - first).push(v);
+      const above = itemAt(layers.up, v);
+      for (let i = above.length - 1; i >= 0; i--) stack.push(itemAt(above, i));
     }
   }
   return rows;
@@ -54,11 +54,11 @@ export function orderByPrevious(layers: Layers, rows: number[][], pinned: readon
   const count = rows.length;
   for (let round = 0; round < RELAX_ROUNDS; round++) {
     for (let i = 0; i < 2 * count; i++) {
-      for (const v of at(rows, i < count ? i : 2 * count - 1 - i)) {
+      for (const v of itemAt(rows, i < count ? i : 2 * count - 1 - i)) {
         if ((pinned[v] ?? null) !== null) continue;
         let total = 0;
         let crossed = 0;
-        for (const neighbors of [at(layers.up, v), at(layers.down, v)]) {
+        for (const neighbors of [itemAt(layers.up, v), itemAt(layers.down, v)]) {
           for (const u of neighbors) {
             const neighborAt = key.get(u);
             if (neighborAt === undefined) continue;
@@ -89,30 +89,30 @@ function slotBetweenPinned(
   const gap = layers.dummyGap;
   const lows = [-Infinity, ...pins.map((v) => keyOf(v) + widthOf(layers, v) / 2)];
   const highs = [...pins.map((v) => keyOf(v) - widthOf(layers, v) / 2), Infinity];
-  const room = lows.map((low, i) => at(highs, i) - low - gap);
+  const room = lows.map((low, i) => itemAt(highs, i) - low - gap);
   const slots = emptyLists(lows.length);
   let nearest = 0; // the desired positions are in ascending order
   for (const v of order) {
     if (isPinned(v)) continue;
     const want = keyOf(v);
     const need = v < layers.boxes.length ? widthOf(layers, v) + NODE_GAP + NODE_GAP - gap : gap;
-    while (nearest < places.length && at(places, nearest) <= want) nearest++;
+    while (nearest < places.length && itemAt(places, nearest) <= want) nearest++;
     let best = nearest;
     let fewest = Infinity;
     const last = Math.min(pins.length, nearest + SLOT_REACH);
     for (let slot = Math.max(0, nearest - SLOT_REACH); slot <= last; slot++) {
-      const away = Math.max(at(lows, slot) + need / 2 - want, want - (at(highs, slot) - need / 2), 0);
-      const cost = away + PUSH_COST * Math.max(0, need - at(room, slot));
+      const away = Math.max(itemAt(lows, slot) + need / 2 - want, want - (itemAt(highs, slot) - need / 2), 0);
+      const cost = away + PUSH_COST * Math.max(0, need - itemAt(room, slot));
       if (cost < fewest) {
         fewest = cost;
         best = slot;
       }
     }
-    at(slots, best).push(v);
-    room[best] = at(room, best) - need;
+    itemAt(slots, best).push(v);
+    room[best] = itemAt(room, best) - need;
   }
-  const result = at(slots, 0);
-  pins.forEach((v, i) => result.push(v, ...at(slots, i + 1)));
+  const result = itemAt(slots, 0);
+  pins.forEach((v, i) => result.push(v, ...itemAt(slots, i + 1)));
   return result;
 }
 
@@ -126,7 +126,7 @@ export function reduceCrossings(layers: Layers, rows: number[][], cancelled: () 
     const downwards = sweep % 2 === 0;
     for (let i = 1; i < rows.length; i++) {
       const r = downwards ? i : rows.length - 1 - i;
-      sortByBarycenter(at(rows, r), downwards ? layers.up : layers.down, position);
+      sortByBarycenter(itemAt(rows, r), downwards ? layers.up : layers.down, position);
     }
     const count = countCrossings(layers, rows, position);
     if (count < fewest) {
@@ -142,31 +142,31 @@ function sortByBarycenter(row: number[], neighbors: readonly number[][], positio
   const keyed: [number, number][] = [];
   const places: number[] = [];
   row.forEach((v, i) => {
-    const list = at(neighbors, v);
+    const list = itemAt(neighbors, v);
     if (list.length === 0) return;
     let sum = 0;
-    for (const u of list) sum += at(position, u);
+    for (const u of list) sum += itemAt(position, u);
     keyed.push([sum / list.length, v]);
     places.push(i);
   });
   keyed.sort((a, b) => a[0] - b[0]);
-  keyed.forEach(([, v], i) => (row[at(places, i)] = v));
+  keyed.forEach(([, v], i) => (row[itemAt(places, i)] = v));
   row.forEach((v, i) => (position[v] = i));
 }
 
 function sortPositions(vertices: readonly number[], position: readonly number[]): number[] {
-  return vertices.map((u) => at(position, u)).sort((a, b) => a - b);
+  return vertices.map((u) => itemAt(position, u)).sort((a, b) => a - b);
 }
 
 /** Counts the pairs of edges that cross between neighboring rows (a Fenwick tree counts the inversions). */
 function countCrossings(layers: Layers, rows: readonly number[][], position: readonly number[]): number {
   let total = 0;
   for (let r = 0; r + 1 < rows.length; r++) {
-    const size = at(rows, r + 1).length;
+    const size = itemAt(rows, r + 1).length;
     const tree = new Int32Array(size + 1);
     let inserted = 0;
-    for (const v of at(rows, r)) {
-      for (const p of sortPositions(at(layers.down, v), position)) {
+    for (const v of itemAt(rows, r)) {
+      for (const p of sortPositions(itemAt(layers.down, v), position)) {
         let before = 0;
         for (let i = p + 1; i > 0; i -= i & -i) before += tree[i] as number;
         total += inserted - before;
@@ -183,7 +183,7 @@ function countPairCrossings(left: readonly number[], right: readonly number[]): 
   let count = 0;
   let smaller = 0;
   for (const p of left) {
-    while (smaller < right.length && at(right, smaller) < p) smaller++;
+    while (smaller < right.length && itemAt(right, smaller) < p) smaller++;
     count += smaller;
   }
   return count;
@@ -196,27 +196,29 @@ export function swapNeighbors(
   position: number[],
   pinned: readonly (number | null)[],
 ): void {
-  const isPinned = (v: number): boolean => v < pinned.length && at(pinned, v) !== null;
+  const isPinned = (v: number): boolean => v < pinned.length && itemAt(pinned, v) !== null;
   for (let pass = 0; pass < SWAP_PASSES; pass++) {
     let improved = false;
     for (const row of rows) {
       if (row.length < 2) continue;
-      const above = row.map((v) => sortPositions(at(layers.up, v), position));
-      const below = row.map((v) => sortPositions(at(layers.down, v), position));
+      const above = row.map((v) => sortPositions(itemAt(layers.up, v), position));
+      const below = row.map((v) => sortPositions(itemAt(layers.down, v), position));
       for (let i = 0; i + 1 < row.length; i++) {
-        const v = at(row, i);
-        const w = at(row, i + 1);
+        const v = itemAt(row, i);
+        const w = itemAt(row, i + 1);
         if (isPinned(v) || isPinned(w)) continue;
         const now =
-          countPairCrossings(at(above, i), at(above, i + 1)) + countPairCrossings(at(below, i), at(below, i + 1));
+          countPairCrossings(itemAt(above, i), itemAt(above, i + 1)) +
+          countPairCrossings(itemAt(below, i), itemAt(below, i + 1));
         if (now === 0) continue;
         const then =
-          countPairCrossings(at(above, i + 1), at(above, i)) + countPairCrossings(at(below, i + 1), at(below, i));
+          countPairCrossings(itemAt(above, i + 1), itemAt(above, i)) +
+          countPairCrossings(itemAt(below, i + 1), itemAt(below, i));
         if (then >= now) continue;
         improved = true;
         [row[i], row[i + 1]] = [w, v];
-        [above[i], above[i + 1]] = [at(above, i + 1), at(above, i)];
-        [below[i], below[i + 1]] = [at(below, i + 1), at(below, i)];
+        [above[i], above[i + 1]] = [itemAt(above, i + 1), itemAt(above, i)];
+        [below[i], below[i + 1]] = [itemAt(below, i + 1), itemAt(below, i)];
         position[w] = i;
         position[v] = i + 1;
       }

@@ -61,9 +61,10 @@ export class RecordedDebugger {
   }
 
   /** Goes forwards to the first step for which `test` holds. */
-  private runUntil(test: (step: RecordedStep, at: number) => boolean, reason: string): void {
+  private runUntil(test: (step: RecordedStep, index: number) => boolean, reason: string): void {
     const { steps } = this.recording;
-    for (let at = this.position; at < steps.length; at += 1) if (test(steps[at], at)) return this.go(at + 1, reason);
+    for (let stepIndex = this.position; stepIndex < steps.length; stepIndex += 1)
+      if (test(steps[stepIndex], stepIndex)) return this.go(stepIndex + 1, reason);
     this.go(Infinity, reason);
   }
 
@@ -74,7 +75,7 @@ export class RecordedDebugger {
     return ({ place }) => place === target;
   }
 
-  private parseCondition(text: string): (step: RecordedStep, at: number) => boolean {
+  private parseCondition(text: string): (step: RecordedStep, index: number) => boolean {
     const wanted = text.trim();
     if (wanted === "nan" || wanted === "inf")
       return ({ value }) =>
@@ -97,7 +98,7 @@ export class RecordedDebugger {
   /** Returns the line of a name; null for "value", which is any. */
   private slotOf(name: string): number | null | undefined {
     if (name === "value") return null;
-    const loop = this.recording.loops.find((one) => one.name === name);
+    const loop = this.recording.loops.find((loop) => loop.name === name);
     if (loop !== undefined) return loop.begin;
     if (/^%\d+$/.test(name)) return Number(name.slice(1));
     const line = this.recording.listing.findIndex((text) => text.includes(`DEFINE_ACC ${name} `));
@@ -108,20 +109,20 @@ export class RecordedDebugger {
   private iterate(counters: Record<string, number>): void {
     const { loops, steps } = this.recording;
     const wanted = Object.entries(counters).map(([name, value]) => {
-      const loop = loops.find((one) => one.name === name);
+      const loop = loops.find((loop) => loop.name === name);
       if (loop === undefined)
-        throw new Error(`no loop ${name}; available: ${loops.map((one) => one.name).join(", ") || "none"}`);
+        throw new Error(`no loop ${name}; available: ${loops.map((loop) => loop.name).join(", ") || "none"}`);
       return { begin: loop.begin, value };
     });
     const now = new Map<number, number>();
     const text = Object.entries(counters).map(([name, value]) => `${name}=${value}`);
     const innermost = Math.max(...wanted.map(({ begin }) => begin));
-    for (let at = 0; at < steps.length; at += 1) {
-      const { slot, value } = steps[at];
+    for (let index = 0; index < steps.length; index += 1) {
+      const { slot, value } = steps[index];
       if (!loops.some(({ begin }) => begin === slot)) continue;
       now.set(slot, Number(value[0]));
       if (slot === innermost && wanted.every(({ begin, value: count }) => now.get(begin) === count))
-        return this.go(at + 1, text.join(", "));
+        return this.go(index + 1, text.join(", "));
     }
     throw new Error(`${text.join(", ")} is not in the ${count(steps.length, "recorded step")}`);
   }
@@ -146,7 +147,7 @@ export class RecordedDebugger {
         loop.name,
         loops.filter(({ begin, end }) => begin < loop.begin && loop.end < end).map((outer) => outer.name),
       ]),
-      values: [...values].sort(([a], [b]) => a - b).map(([at, value]) => [at, valueText(value, lane)]),
+      values: [...values].sort(([a], [b]) => a - b).map(([element, value]) => [element, valueText(value, lane)]),
       tensors: buffers.map((buffer) => makeTensor(buffer, done, lane)),
       position: this.position,
       place: line,
@@ -174,10 +175,10 @@ function makeTensor(
 ): TensorData {
   const now = new Map<number, string>();
   const recent: number[] = [];
-  for (let at = done.length - 1, count = 0; at >= 0 && count < RECENT; at -= 1) {
-    if (done[at].buffer === "") continue;
+  for (let stepIndex = done.length - 1, count = 0; stepIndex >= 0 && count < RECENT; stepIndex -= 1) {
+    if (done[stepIndex].buffer === "") continue;
     count += 1;
-    if (done[at].buffer === name) recent.push(...done[at].index.filter((element) => element !== null));
+    if (done[stepIndex].buffer === name) recent.push(...done[stepIndex].index.filter((element) => element !== null));
   }
   for (const { buffer, stored, index, value } of done) {
     if (stored && buffer === name)
@@ -191,7 +192,7 @@ function makeTensor(
   const first =
     Math.max(0, Math.min(Math.floor((latest ?? 0) / width) - Math.floor(rows / 2), Math.ceil(size / width) - rows)) *
     width;
-  const shown = Array.from(
+  const values = Array.from(
     { length: Math.max(0, Math.min(rows * width, size - first)) },
     (_, i) => now.get(first + i) ?? cells[first + i] ?? "…",
   );
@@ -200,7 +201,7 @@ function makeTensor(
     size,
     width,
     first,
-    cells: shown.map(shorten),
+    cells: values.map(shorten),
     lit: touched.filter((place): place is number => place !== null),
     recent: [...new Set(recent)].sort((a, b) => a - b),
     stored: isHere && last.stored,

@@ -91,10 +91,10 @@ export function contractUnrolledCopies(index: TraceIndex, graph: GraphSnapshot, 
     const isAddress = op === "INDEX";
     const parts = (isAddress ? src.slice(0, 1) : src).map((source) => shape.get(source) ?? -1);
     const isConst = group === "const";
-    const own = group === "buffer" || group === "loop" ? arg : isConst ? "" : op === "REDUCE" ? arg : "";
+    const argument = group === "buffer" || group === "loop" ? arg : isConst ? "" : op === "REDUCE" ? arg : "";
     const start =
       op === "DEFINE_ACC" ? src.map((source) => index.node(graph.nodes.get(source)!.node).detail).join() : "";
-    const key = isConst ? "const" : [op, isAddress ? "" : dtype, own, start, parts.join()].join("|");
+    const key = isConst ? "const" : [op, isAddress ? "" : dtype, argument, start, parts.join()].join("|");
     if (!names.has(key)) names.set(key, names.size);
     const name = names.get(key)!;
     shape.set(id, name);
@@ -149,10 +149,10 @@ function findComponents(graph: GraphSnapshot, keys: Map<number, string>): number
   const find = (id: number): number => {
     let top = id;
     while (parent.get(top) !== top) top = parent.get(top)!;
-    for (let at = id; at !== top; ) {
-      const next = parent.get(at)!;
-      parent.set(at, top);
-      at = next;
+    for (let node = id; node !== top; ) {
+      const next = parent.get(node)!;
+      parent.set(node, top);
+      node = next;
     }
     return top;
   };
@@ -174,12 +174,12 @@ function buildQuotient(graph: GraphSnapshot, regions: number[][]): Contracted {
   const box = new Map<number, number>();
   for (const region of regions) for (const id of region) box.set(id, boxOf(region));
   const boxed = (id: number): number => box.get(id) ?? id;
-  const sourcesOf = (inside: number[], own: number): number[] => {
+  const sourcesOf = (inside: number[], boxId: number): number[] => {
     const lists = inside.map((member) => graph.nodes.get(member)!.src.map(boxed));
     const isSame = lists.every(
       (list) => list.length === lists[0].length && list.every((src, i) => src === lists[0][i]),
     );
-    return isSame ? lists[0] : [...new Set(lists.flat())].filter((source) => source !== own);
+    return isSame ? lists[0] : [...new Set(lists.flat())].filter((source) => source !== boxId);
   };
   const nodes: GraphSnapshot["nodes"] = new Map();
   const members = new Map(regions.map((region) => [boxOf(region), region]));

@@ -66,16 +66,16 @@ export class Replay {
     const changed = new Set<number>();
     if (k > 0) {
       const past = this.resolveSources(k - 1).nodes;
-      for (const [id, shown] of now.nodes) {
+      for (const [id, displayed] of now.nodes) {
         const old = past.get(id);
-        if (old === undefined || old.node !== shown.node) changed.add(id);
+        if (old === undefined || old.node !== displayed.node) changed.add(id);
       }
       const target = this.findLatest((this.steps[k - 1] as { after: number }).after, k, new Map());
       const id = now.idOf.get(target);
       if (id !== undefined) changed.add(id);
     }
     const nodes = new Map<number, SnapshotNode>();
-    for (const [id, shown] of now.nodes) nodes.set(id, { node: shown.node, src: shown.src.slice() });
+    for (const [id, displayed] of now.nodes) nodes.set(id, { node: displayed.node, src: displayed.src.slice() });
     return { root: now.root.slice(), nodes, changed };
   }
 
@@ -100,9 +100,9 @@ export class Replay {
 
   /** Assigns display ids: a node that another node is rebuilt as gets the display id of that node. */
   private collectDisplayIds(): void {
-    const shown = new DisplayedGraph(this.sources, this.before);
+    const displayed = new DisplayedGraph(this.sources, this.before);
     this.steps.forEach((step, index) => {
-      const takesOver = step.rule === null && shown.users.has(step.before) && !shown.users.has(step.after);
+      const takesOver = step.rule === null && displayed.users.has(step.before) && !displayed.users.has(step.after);
       const target = this.findLatest(step.after, index + 1, new Map());
       if (takesOver && target === step.after) {
         const entry = { index, id: this.displayId(step.before, index) };
@@ -110,7 +110,7 @@ export class Replay {
         if (list === undefined) this.displayIds.set(target, [entry]);
         else list.push(entry);
       }
-      shown.replace(step.before, target, (node) => this.findLatest(node, index + 1, new Map()));
+      displayed.replace(step.before, target, (node) => this.findLatest(node, index + 1, new Map()));
     });
   }
 
@@ -212,8 +212,8 @@ export class Replay {
     const idOf = new Map<number, number>();
     const taken = new Set<number>();
     for (const key of sourcesOf.keys()) {
-      const shown = this.displayId(key, k);
-      const id = taken.has(shown) ? 2 * total + key : shown;
+      const displayedId = this.displayId(key, k);
+      const id = taken.has(displayedId) ? 2 * total + key : displayedId;
       taken.add(id);
       idOf.set(key, id);
     }

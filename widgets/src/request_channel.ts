@@ -30,7 +30,7 @@ export function requestKey(question: Question): string {
     const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
     if (name !== "") return Object.fromEntries(entries);
     return Object.fromEntries(
-      entries.filter(([key, one]) => JSON.stringify(one ?? null) !== JSON.stringify(defaults[key] ?? null)),
+      entries.filter(([key, value]) => JSON.stringify(value ?? null) !== JSON.stringify(defaults[key] ?? null)),
     );
   });
 }
@@ -70,12 +70,12 @@ const PATIENCE_MS = 20_000; // another cell may keep the kernel busy
  * commands.
  */
 export function sendOverChannel(channel: Channel, patience: number | null = PATIENCE_MS): SendRequest {
-  const own = Math.random().toString(36).slice(2); // distinguishes this page from others that show the same widget
+  const pageId = Math.random().toString(36).slice(2); // distinguishes this page from others that show the same widget
   let count = 0;
   return <Q extends Question>(question: Q) =>
     new Promise<Response<Q>>((resolve, reject) => {
       count += 1;
-      const id = `${own} ${count}`;
+      const id = `${pageId} ${count}`;
       const finish = (act: () => void): void => {
         clearTimeout(timer);
         channel.off("msg:custom", onMessage);

@@ -28,7 +28,7 @@ export class LogScale {
     this.high = 2 ** Math.ceil(Math.log2(Math.max(...values)) + 0.4);
   }
 
-  at(value: number): number {
+  positionOf(value: number): number {
     return this.start + (Math.log(value / this.low) / Math.log(this.high / this.low)) * (this.stop - this.start);
   }
 

@@ -21,9 +21,9 @@ const MOST_ROWS = 16;
 export function offsetOf(views: ViewData[], index: number[]): number | null {
   let coords = index;
   let position = 0;
-  for (let at = views.length - 1; at >= 0; at -= 1) {
-    const [shape, strides, offset, mask] = views[at];
-    if (at < views.length - 1) coords = computeCoordinates(position, shape);
+  for (let viewIndex = views.length - 1; viewIndex >= 0; viewIndex -= 1) {
+    const [shape, strides, offset, mask] = views[viewIndex];
+    if (viewIndex < views.length - 1) coords = computeCoordinates(position, shape);
     if (mask !== null && coords.some((i, axis) => i < mask[axis][0] || i >= mask[axis][1])) return null;
     position = coords.reduce((sum, i, axis) => sum + i * strides[axis], offset);
   }

@@ -79,23 +79,23 @@ function countCommonLines(
 /** Returns the rows near a change, and the number of hidden rows in between. */
 export function foldEqual(rows: readonly TextDiffRow[], context: number): (TextDiffRow | { hidden: TextDiffRow[] })[] {
   const near = new Uint8Array(rows.length);
-  rows.forEach(({ same }, at) => {
-    if (!same) near.fill(1, Math.max(0, at - context), at + context + 1);
+  rows.forEach(({ same }, i) => {
+    if (!same) near.fill(1, Math.max(0, i - context), i + context + 1);
   });
-  const shown: (TextDiffRow | { hidden: TextDiffRow[] })[] = [];
+  const visibleRows: (TextDiffRow | { hidden: TextDiffRow[] })[] = [];
   let hidden: TextDiffRow[] = [];
   const flush = (): void => {
-    if (hidden.length > 2) shown.push({ hidden });
-    else shown.push(...hidden);
+    if (hidden.length > 2) visibleRows.push({ hidden });
+    else visibleRows.push(...hidden);
     hidden = [];
   };
-  rows.forEach((row, at) => {
-    if (near[at] === 0) hidden.push(row);
+  rows.forEach((row, i) => {
+    if (near[i] === 0) hidden.push(row);
     else {
       flush();
-      shown.push(row);
+      visibleRows.push(row);
     }
   });
   flush();
-  return shown;
+  return visibleRows;
 }

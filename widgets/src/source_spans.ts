@@ -23,8 +23,8 @@ interface Range {
 export function rangesOf(frames: readonly Frame[], source: number, text: string): Map<number, Range[]> {
   const lines = text.split("\n").map((line) => [...line].length);
   const ranges = new Map<number, Range[]>();
-  for (const { id, source: own, span } of frames) {
-    if (own !== source || span === null) continue;
+  for (const { id, source: frameSource, span } of frames) {
+    if (frameSource !== source || span === null) continue;
     const [first, column, last, end] = span;
     const size = lines.slice(first - 1, last - 1).reduce((sum, length) => sum + length, 0) + end - column;
     for (let line = first; line <= last; line += 1) {
@@ -121,8 +121,8 @@ export function listLineStops(
       parts.flatMap(({ frames: [first] }) => (first === undefined || visited.has(first) ? [] : [first])),
     );
     for (const frame of frames) {
-      const own = index.nodesOfFrame(frame);
-      if (own.length > 0 && own.length < nodes.length) stops.push({ line, nodes: own });
+      const frameNodes = index.nodesOfFrame(frame);
+      if (frameNodes.length > 0 && frameNodes.length < nodes.length) stops.push({ line, nodes: frameNodes });
       visited.add(frame);
     }
   });

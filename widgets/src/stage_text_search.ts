@@ -33,20 +33,20 @@ export function findPlaces(
   matcher: (line: string) => boolean,
 ): TextPosition[] {
   return texts.flatMap((lines, text) =>
-    lines.flatMap((one, line): TextPosition[] => (matcher(one.text) ? [{ text, line }] : [])),
+    lines.flatMap((lineData, line): TextPosition[] => (matcher(lineData.text) ? [{ text, line }] : [])),
   );
 }
 
 /** Returns the first position after (1) or before (-1) a position, cyclically; undefined if there is none. */
 export function findNextPlace(
   places: readonly TextPosition[],
-  at: TextPosition,
+  from: TextPosition,
   direction: 1 | -1,
 ): TextPosition | undefined {
   const isAfter = (place: TextPosition): boolean =>
-    place.text > at.text || (place.text === at.text && place.line > at.line);
+    place.text > from.text || (place.text === from.text && place.line > from.line);
   const isBefore = (other: TextPosition): boolean =>
-    other.text < at.text || (other.text === at.text && other.line < at.line);
+    other.text < from.text || (other.text === from.text && other.line < from.line);
   return direction === 1 ? (places.find(isAfter) ?? places[0]) : (places.findLast(isBefore) ?? places.at(-1));
 }
 
@@ -58,14 +58,14 @@ export function findLineHistory(
   place: TextPosition,
 ): TextPosition[] {
   const history: TextPosition[] = [];
-  for (let at: TextPosition | null = place; at !== null; at = originOf(texts, at)) {
+  for (let position: TextPosition | null = place; position !== null; position = originOf(texts, position)) {
     const last = history.at(-1);
     const isSame =
       last !== undefined &&
-      texts[last.text].language === texts[at.text].language &&
-      lineAt(texts, last).text === lineAt(texts, at).text;
+      texts[last.text].language === texts[position.text].language &&
+      lineAt(texts, last).text === lineAt(texts, position).text;
     if (isSame) history.pop(); // the text of the line is older
-    history.push(at);
+    history.push(position);
   }
   return history.reverse();
 }
@@ -78,10 +78,10 @@ function originOf(texts: readonly Text[], place: TextPosition): TextPosition | n
   const { origin, nodes } = lineAt(texts, place);
   if (before !== null && origin !== null) return { text: before, line: origin };
   const others = texts.slice(0, place.text).reverse();
-  const earlier = others.filter((one) => one.language !== language);
-  for (const one of before === null ? earlier : [texts[before], ...earlier]) {
-    const line = one.lines.findIndex((other) => other.nodes.some((node) => nodes.includes(node)));
-    if (line >= 0) return { text: one.id, line };
+  const earlier = others.filter((text) => text.language !== language);
+  for (const earlierText of before === null ? earlier : [texts[before], ...earlier]) {
+    const line = earlierText.lines.findIndex((other) => other.nodes.some((node) => nodes.includes(node)));
+    if (line >= 0) return { text: earlierText.id, line };
   }
   return null;
 }

@@ -24,21 +24,22 @@ export function listStepStops(stage: Stage, rebuilds: boolean): number[] {
  */
 export function findNextStop(
   stages: readonly Stage[],
-  at: StepPosition,
+  position: StepPosition,
   direction: 1 | -1,
   rebuilds: boolean,
   isText: (stage: number) => boolean = () => false,
 ): StepPosition | null {
-  const stage = stages[at.stage];
-  const own = stage === undefined ? [] : listStepStops(stage, rebuilds);
-  const near = direction > 0 ? own.find((k) => k > at.step) : own.findLast((k) => k < at.step && k > 0);
-  if (near !== undefined) return { stage: at.stage, step: near };
-  for (let id = at.stage + direction; id >= 0 && id < stages.length; id += direction) {
+  const stage = stages[position.stage];
+  const stageStops = stage === undefined ? [] : listStepStops(stage, rebuilds);
+  const near =
+    direction > 0 ? stageStops.find((k) => k > position.step) : stageStops.findLast((k) => k < position.step && k > 0);
+  if (near !== undefined) return { stage: position.stage, step: near };
+  for (let id = position.stage + direction; id >= 0 && id < stages.length; id += direction) {
     const stops = listStepStops(stages[id], rebuilds);
     if (stops.length > 1) return { stage: id, step: direction > 0 ? stops[1] : stops[stops.length - 1] };
     if (isText(id)) return { stage: id, step: 0 };
   }
-  return direction < 0 && at.step > 0 ? { stage: at.stage, step: 0 } : null;
+  return direction < 0 && position.step > 0 ? { stage: position.stage, step: 0 } : null;
 }
 
 /** Returns the first position of the story: the schedule with its reasons, else before the first firing. */

@@ -166,8 +166,8 @@ export class Store {
     const owner = kernel === null ? null : (kernels[kernel].same_as ?? kernel);
     if (stage === null || owner === null || stages[stage].kernel === null || stages[stage].kernel === owner)
       return stage;
-    const own = stages.filter((other) => other.kernel === owner);
-    return (own.find(({ name }) => name === stages[stage].name) ?? own.at(-1))?.id ?? stage;
+    const kernelStages = stages.filter((other) => other.kernel === owner);
+    return (kernelStages.find(({ name }) => name === stages[stage].name) ?? kernelStages.at(-1))?.id ?? stage;
   }
 
   hover(nodes: Iterable<number>): void {

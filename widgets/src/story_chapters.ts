@@ -24,8 +24,8 @@ export function listChapters(index: TraceIndex): Chapter[] {
   const { trace } = index;
   const kernel = findSlowest(index);
   const lazy = trace.nodes.filter((node) => isTensor(trace, node));
-  const own = kernel === null ? [] : stagesOf(index, kernel);
-  const opts = own.find((stage) => stage.opts.length > 0);
+  const kernelStages = kernel === null ? [] : stagesOf(index, kernel);
+  const opts = kernelStages.find((stage) => stage.opts.length > 0);
   const fired = trace.stages.some((stage) => stage.kernel !== null && index.firings(stage) > 0);
   const isTimed = trace.runs.length > 0 || trace.kernels.some(({ not_run: reason }) => reason !== "");
   const page = (isThere: boolean, chapter: Omit<Chapter, "kernel">): Omit<Chapter, "kernel">[] =>
@@ -131,7 +131,7 @@ export const AXIS_WORDS: Record<string, string> = {
 
 /** Returns the stages of a kernel; a kernel that reuses a program has those of the first kernel. */
 export function stagesOf(index: TraceIndex, kernel: KernelInfo): Stage[] {
-  const own = index.trace.stages.filter((stage) => stage.kernel === kernel.id);
-  if (own.length > 0 || kernel.same_as === null) return own;
+  const kernelStages = index.trace.stages.filter((stage) => stage.kernel === kernel.id);
+  if (kernelStages.length > 0 || kernel.same_as === null) return kernelStages;
   return stagesOf(index, index.trace.kernels[kernel.same_as]);
 }

@@ -81,7 +81,7 @@ export class TraceIndex {
 
   /** Returns the texts after a stage, or after the last previous stage that has any. */
   shownTexts(stage: number | null): readonly StageText[] {
-    for (let at = stage ?? -1; at >= 0; at -= 1) if (this.texts.has(at)) return this.textsOf(at);
+    for (let id = stage ?? -1; id >= 0; id -= 1) if (this.texts.has(id)) return this.textsOf(id);
     return [];
   }
 
@@ -238,9 +238,9 @@ export class TraceIndex {
   /** Returns the listings of a kernel; a kernel that reuses a program shows those of the first kernel. */
   programsOf(kernel: number | null): Program[] {
     if (kernel === null) return [];
-    const own = this.trace.programs.filter((program) => program.kernel === kernel);
+    const kernelPrograms = this.trace.programs.filter((program) => program.kernel === kernel);
     const sharer = this.trace.kernels[kernel]?.same_as ?? null;
-    return own.length > 0 || sharer === null || sharer === kernel ? own : this.programsOf(sharer);
+    return kernelPrograms.length > 0 || sharer === null || sharer === kernel ? kernelPrograms : this.programsOf(sharer);
   }
 
   /** Returns the name of the buffer that a kernel calls data0, data1, …, and the kernel that wrote it. */
@@ -260,7 +260,7 @@ export class TraceIndex {
 
   /** Returns a text of a kernel with the Python names of its buffers instead of data1. */
   withNames(text: string, kernel: number | null): string {
-    return text.replace(/\bdata(\d+)\b/g, (own, position) => this.argument(kernel, Number(position)).name || own);
+    return text.replace(/\bdata(\d+)\b/g, (match, position) => this.argument(kernel, Number(position)).name || match);
   }
 
   runOf(kernel: number): Run | null {
@@ -291,17 +291,17 @@ export class TraceIndex {
     const stack = [...roots].reverse();
     while (stack.length > 0) {
       const id = stack[stack.length - 1];
-      const at = state.get(id) ?? 0;
+      const nextSource = state.get(id) ?? 0;
       const src = this.trace.nodes[id]?.src ?? [];
-      if (at > src.length) {
+      if (nextSource > src.length) {
         stack.pop();
-      } else if (at === src.length) {
-        state.set(id, at + 1);
+      } else if (nextSource === src.length) {
+        state.set(id, nextSource + 1);
         order.push(id);
         stack.pop();
       } else {
-        state.set(id, at + 1);
-        if (!state.has(src[at])) stack.push(src[at]);
+        state.set(id, nextSource + 1);
+        if (!state.has(src[nextSource])) stack.push(src[nextSource]);
       }
     }
     return order;

@@ -53,9 +53,9 @@ const OWN_KINDS = ["lazybuffer", "uop"]; // the kinds of nodes of a trace withou
 /** Checks that every node's kind is a level of the dialect. */
 function checkKinds({ dialect, nodes }: Trace): void {
   const kinds = new Set(dialect?.levels.map(({ kind }) => kind) ?? OWN_KINDS);
-  nodes.forEach(({ kind }, at) => {
+  nodes.forEach(({ kind }, id) => {
     if (!kinds.has(kind))
-      throw new PayloadError(`nodes[${at}].kind: ${describeValue(kind)} is not one of ${[...kinds].join(", ")}`);
+      throw new PayloadError(`nodes[${id}].kind: ${describeValue(kind)} is not one of ${[...kinds].join(", ")}`);
   });
 }
 
@@ -63,10 +63,10 @@ function checkKinds({ dialect, nodes }: Trace): void {
 function checkOrigins({ stage_texts: texts }: Trace): void {
   texts.forEach(({ before, lines }, number) => {
     const count = before === null ? 0 : texts[before].lines.length;
-    lines.forEach(({ origin }, at) => {
+    lines.forEach(({ origin }, i) => {
       if (origin !== null && origin >= count)
         throw new PayloadError(
-          `stage_texts[${number}].lines[${at}].origin: line ${origin} does not exist; the text before has ${count} lines`,
+          `stage_texts[${number}].lines[${i}].origin: line ${origin} does not exist; the text before has ${count} lines`,
         );
     });
   });
@@ -165,17 +165,17 @@ function checkOfRow(name: string): Check {
     if (typeof value !== "object" || value === null || Array.isArray(value))
       refuse(`expected an object for ${name}, found ${describeValue(value)}`);
     const fieldValues = value as Record<string, unknown>;
-    for (const one of fields) {
-      const own = fieldValues[one.field]; // JSON has no undefined
-      if (own === undefined) {
-        if (one.otherwise.length === 0) refuse(`${name} has no ${one.field}`);
-        fieldValues[one.field] = one.otherwise[0];
+    for (const fieldCheck of fields) {
+      const fieldValue = fieldValues[fieldCheck.field]; // JSON has no undefined
+      if (fieldValue === undefined) {
+        if (fieldCheck.otherwise.length === 0) refuse(`${name} has no ${fieldCheck.field}`);
+        fieldValues[fieldCheck.field] = fieldCheck.otherwise[0];
         continue;
       }
       try {
-        one.check(own, around);
+        fieldCheck.check(fieldValue, around);
       } catch (error) {
-        throw extendPath(error, `.${one.field}`);
+        throw extendPath(error, `.${fieldCheck.field}`);
       }
     }
   };
@@ -189,11 +189,11 @@ function checkOfMany(item: Shape): Check {
   const check = checkOf(item);
   return (value, around) => {
     if (!Array.isArray(value)) refuse(`expected an array, found ${describeValue(value)}`);
-    const own = isTable ? { sizes: around.sizes, row: 0 } : around;
+    const rowContext = isTable ? { sizes: around.sizes, row: 0 } : around;
     for (let place = 0; place < value.length; place += 1) {
-      if (isTable) own.row = place;
+      if (isTable) rowContext.row = place;
       try {
-        check(value[place], own);
+        check(value[place], rowContext);
       } catch (error) {
         throw extendPath(error, `[${place}]`);
       }
@@ -217,7 +217,7 @@ function checkOfEach(checks: Check[]): Check {
 
 function checkOfEither(either: Shape[]): Check {
   const scalars = either.filter((shape) => typeof shape === "string");
-  const other = either.find((one) => typeof one !== "string");
+  const other = either.find((alternative) => typeof alternative !== "string");
   const check = other === undefined ? null : checkOf(other);
   return (value, around) => {
     for (const scalar of scalars) if (isOf(scalar, value)) return;

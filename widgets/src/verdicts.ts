@@ -33,7 +33,7 @@ export function verdictsOf(store: Store, redraw: () => void): VerdictList | null
     .sendRequest(QUESTION)
     .then((list) => {
       requested.set(trace, list);
-      for (const one of redraws) one();
+      for (const redraw of redraws) redraw();
     })
     .catch(() => undefined) // then there is no verdict, and only the times are shown
     .finally(() => waiting.delete(trace));
@@ -106,7 +106,7 @@ function lead(store: Store, place: Partial<Cursor>): void {
 function decisionsLink(store: Store, kernel: number): HTMLElement | null {
   const { stages, kernels } = store.index.trace;
   const owner = kernels[kernel]?.same_as ?? kernel;
-  const stage = stages.find((one) => one.kernel === owner && one.choices.length > 0);
+  const stage = stages.find((stage) => stage.kernel === owner && stage.choices.length > 0);
   if (stage === undefined) return null;
   const go = (): void => {
     store.select([]);

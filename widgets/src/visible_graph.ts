@@ -52,8 +52,8 @@ export interface Counts {
 }
 
 export function countsOf({ boxes, folded, inRegions, hidden, total }: DrawnGraph): Counts {
-  const shown = boxes.filter(({ members }) => members.length === 1).length;
-  return { shown, folded: folded.constants + folded.index + folded.views, inRegions, hidden, total };
+  const singleBoxes = boxes.filter(({ members }) => members.length === 1).length;
+  return { shown: singleBoxes, folded: folded.constants + folded.index + folded.views, inRegions, hidden, total };
 }
 
 /** Several nodes in one box, with the text of the box. */
@@ -110,8 +110,8 @@ export class GraphReader {
     const stages = this.index.trace.stages;
     const start = id === null ? undefined : stages[id];
     let ofProgram: Stage | null = null;
-    for (let at = id ?? -1; at >= 0; at -= 1) {
-      const stage = stages[at];
+    for (let current = id ?? -1; current >= 0; current -= 1) {
+      const stage = stages[current];
       if (stage.before.length === 0 && stage.after.length === 0) continue;
       if (start === undefined || start.kernel === null || stage.kernel === start.kernel) return stage;
       if (stage.kernel === null) ofProgram ??= stage;
@@ -120,7 +120,7 @@ export class GraphReader {
   }
 
   /** Returns the graph at the cursor; without nodes if the stage has only a text and no previous stage has a graph. */
-  at(cursor: Cursor): { graph: GraphSnapshot; family: string; stage: Stage | null } {
+  graphAt(cursor: Cursor): { graph: GraphSnapshot; family: string; stage: Stage | null } {
     const { trace } = this.index;
     const stage = this.stageWithGraph(cursor.stage);
     const hasTensors = trace.nodes.some((node) => isTensor(trace, node));
@@ -137,8 +137,8 @@ export class GraphReader {
       const step = stage.id === cursor.stage ? Math.min(cursor.step, replay.count) : replay.count;
       return { graph: replay.graphAt(step), family, stage };
     }
-    const shown = stage.after.length > 0 ? stage.after : stage.before;
-    return { graph: this.makePlainGraph(this.index.reachable(shown), [...shown]), family, stage };
+    const rootIds = stage.after.length > 0 ? stage.after : stage.before;
+    return { graph: this.makePlainGraph(this.index.reachable(rootIds), [...rootIds]), family, stage };
   }
 
   lazyBuffers(): GraphSnapshot {
@@ -185,11 +185,11 @@ export function foldGraph(trace: Trace, graph: GraphSnapshot, options: FoldOptio
     else if (!edge.operands.includes(operand)) edge.operands.push(operand);
   };
   for (const id of visible) graph.nodes.get(id)!.src.forEach((src, operand) => connect(src, id, operand, []));
-  const shown = chooseNearest([...visible], [...edges.values()], graph, options);
+  const chosenIds = chooseNearest([...visible], [...edges.values()], graph, options);
   const cut = new Map<number, number>();
   const drawnEdges: DrawnEdge[] = [];
   for (const edge of edges.values()) {
-    const [hasSrc, hasDst] = [shown.has(edge.src), shown.has(edge.dst)];
+    const [hasSrc, hasDst] = [chosenIds.has(edge.src), chosenIds.has(edge.dst)];
     if (hasSrc && hasDst) drawnEdges.push(edge);
     else if (hasSrc) cut.set(edge.src, (cut.get(edge.src) ?? 0) + 1);
     else if (hasDst) cut.set(edge.dst, (cut.get(edge.dst) ?? 0) + 1);
@@ -200,14 +200,14 @@ export function foldGraph(trace: Trace, graph: GraphSnapshot, options: FoldOptio
   const readers = (id: number): Node[] => {
     const allReaders = users.get(id) ?? [];
     if (!allReaders.every((user) => views.has(user) || options.regions?.has(user))) return [];
-    const { node: own } = graph.nodes.get(id)!;
+    const { node } = graph.nodes.get(id)!;
     const within = (user: number): number[] =>
-      options.regions?.get(user)?.members.filter((member) => trace.nodes[member].src.includes(own)) ?? [
+      options.regions?.get(user)?.members.filter((member) => trace.nodes[member].src.includes(node)) ?? [
         graph.nodes.get(user)!.node,
       ];
-    return allReaders.flatMap(within).map((one) => trace.nodes[one]);
+    return allReaders.flatMap(within).map((reader) => trace.nodes[reader]);
   };
-  const boxes = [...shown].map((id) => {
+  const boxes = [...chosenIds].map((id) => {
     const { node, src } = graph.nodes.get(id)!;
     const region = options.regions?.get(id);
     if (region !== undefined) return makeRegionBox(region, id, node, cut.get(id) ?? 0, graph.changed.has(id));
@@ -222,7 +222,7 @@ export function foldGraph(trace: Trace, graph: GraphSnapshot, options: FoldOptio
     total: weigh(graph.nodes.keys()),
     inRegions: boxes.reduce((sum, { members }) => sum + (members.length > 1 ? members.length : 0), 0),
     folded: { constants: weigh(constants.keys()), index: weigh(index), views: weigh(views) },
-    hidden: weigh([...graph.nodes.keys()].filter((id) => !isFolded(id) && !shown.has(id))),
+    hidden: weigh([...graph.nodes.keys()].filter((id) => !isFolded(id) && !chosenIds.has(id))),
   };
 }
 
@@ -240,7 +240,7 @@ function showInShape(
   if (
     op !== "RESHAPE" ||
     shape === null ||
-    readers.some((one) => one.op !== op || one.calls.length > 0 || String(one.shape) !== String(shape))
+    readers.some((reader) => reader.op !== op || reader.calls.length > 0 || String(reader.shape) !== String(shape))
   )
     return words;
   return { label: words.label, detail: words.detail.replace(` ${node.shape?.join("×")} `, ` ${shape.join("×")} `) };
@@ -414,14 +414,18 @@ function chooseNearest(ids: number[], edges: DrawnEdge[], graph: GraphSnapshot, 
     neighbors.get(src)!.push(dst);
     neighbors.get(dst)!.push(src);
   }
-  const shown = new Set<number>();
+  const nearestIds = new Set<number>();
   const queue = [...graph.changed, ...options.keep, ...graph.root].filter((id) => neighbors.has(id));
   if (queue.length === 0) queue.push(ids[ids.length - 1]);
-  for (let head = 0; shown.size < options.budget && (head < queue.length || shown.size < ids.length); head += 1) {
-    const id = head < queue.length ? queue[head] : ids.find((other) => !shown.has(other))!;
-    if (shown.has(id)) continue;
-    shown.add(id);
+  for (
+    let head = 0;
+    nearestIds.size < options.budget && (head < queue.length || nearestIds.size < ids.length);
+    head += 1
+  ) {
+    const id = head < queue.length ? queue[head] : ids.find((other) => !nearestIds.has(other))!;
+    if (nearestIds.has(id)) continue;
+    nearestIds.add(id);
     queue.push(...neighbors.get(id)!);
   }
-  return shown;
+  return nearestIds;
 }

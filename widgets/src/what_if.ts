@@ -79,7 +79,7 @@ export class WhatIf {
   }
 
   /** Returns the current branch of `kernel`; null before its first command. */
-  at(kernel: number): Branch | null {
+  currentBranch(kernel: number): Branch | null {
     const current = this.places.get(kernel);
     return current === undefined ? null : (this.branches[current] ?? null);
   }
@@ -87,9 +87,9 @@ export class WhatIf {
   /** Returns the branch that the open one is compared with: the user's choice, else its parent. */
   base(kernel: number): Branch | null {
     const chosen = this.bases.get(kernel);
-    const at = this.at(kernel);
-    const baseId = chosen ?? at?.parent ?? null;
-    return baseId === null || baseId === at?.id ? null : (this.branches[baseId] ?? null);
+    const current = this.currentBranch(kernel);
+    const baseId = chosen ?? current?.parent ?? null;
+    return baseId === null || baseId === current?.id ? null : (this.branches[baseId] ?? null);
   }
 
   hasOwnBase(kernel: number): boolean {
@@ -114,18 +114,18 @@ export class WhatIf {
 
   /** Adds one opt; an existing branch is shown immediately. */
   apply(kernel: number, opt: string): void {
-    const at = this.at(kernel);
-    if (at === null) return;
-    const existing = this.withOpts(kernel, [...at.kernels[0].opts, opt]);
+    const current = this.currentBranch(kernel);
+    if (current === null) return;
+    const existing = this.withOpts(kernel, [...current.kernels[0].opts, opt]);
     if (existing !== null) this.go(existing);
     else this.ask({ kind: "ApplyOpt", kernel, opt }, `compiling with ${opt}`);
   }
 
   undo(kernel: number): void {
-    const at = this.at(kernel);
-    if (at === null) return;
-    const before = at.edited === null || at.parent === null ? null : this.branches[at.parent];
-    const existing = before ?? this.withOpts(kernel, at.kernels[0].opts.slice(0, -1));
+    const current = this.currentBranch(kernel);
+    if (current === null) return;
+    const before = current.edited === null || current.parent === null ? null : this.branches[current.parent];
+    const existing = before ?? this.withOpts(kernel, current.kernels[0].opts.slice(0, -1));
     if (existing !== null) this.go(existing);
     else this.ask({ kind: "UndoOpt", kernel }, "compiling without the last opt");
   }
@@ -166,15 +166,15 @@ export class WhatIf {
   ask(command: Command, text: string, from?: number | null): void {
     if (this.send === null) return;
     const kernel = typeof command.kernel === "number" ? command.kernel : null;
-    const at =
+    const current =
       kernel !== null
-        ? this.at(kernel)
+        ? this.currentBranch(kernel)
         : typeof command.schedule === "number"
           ? this.atSchedule(command.schedule)
           : null;
     this.working = { text, done: 0, of: 0, cancel: true };
     this.error = "";
-    this.send({ ask: "command", command, branch: from === undefined ? (at?.id ?? null) : from });
+    this.send({ ask: "command", command, branch: from === undefined ? (current?.id ?? null) : from });
     this.notify();
   }
 

@@ -225,8 +225,8 @@ test("what reads comes after what it reads, and an input stands right before its
   assert.deepEqual(columnsOf([[], [0], [1], [], [2, 3]]), [0, 1, 2, 2, 3]);
   const chain = Array.from({ length: 6 }, (_, i) => (i === 0 ? [] : [i - 1]));
   const size = { w: 100, h: 40, gapX: 20, gapY: 10 };
-  assert.equal(new Set(placeBoxes(chain, { width: 800, height: 60 }, size)!.at.map(([, y]) => y)).size, 1);
-  assert.equal(new Set(placeBoxes(chain, { width: 400, height: 200 }, size)!.at.map(([, y]) => y)).size, 2);
+  assert.equal(new Set(placeBoxes(chain, { width: 800, height: 60 }, size)!.centers.map(([, y]) => y)).size, 1);
+  assert.equal(new Set(placeBoxes(chain, { width: 400, height: 200 }, size)!.centers.map(([, y]) => y)).size, 2);
   assert.equal(placeBoxes(chain, { width: 400, height: 60 }, size), null);
 });
 
@@ -235,7 +235,7 @@ test("boxes that no canvas of that height holds stand at the top of a higher one
   const sizes = [{ w: 100, h: 40, gapX: 20, gapY: 10 }];
   assert.equal(fitBoxes(fan, { width: 400, height: 100 }, sizes), null);
   const found = fitBoxes(fan, { width: 400, height: Number.POSITIVE_INFINITY }, sizes)!;
-  const tops = found.at.map(([, y]) => y - 20);
+  const tops = found.centers.map(([, y]) => y - 20);
   assert.ok(Math.min(...tops) >= 0 && Math.min(...tops) <= 20);
   assert.ok(heightOf(found) >= 200 && heightOf(found) <= 240);
 });
@@ -252,7 +252,7 @@ test("the loops of a listing are found by braces, by jumps, or by indentation", 
 });
 
 test("lines that do not fit are folded in the middle", () => {
-  const lines = Array.from({ length: 20 }, (_, at) => ({ at, text: "", role: null, nodes: [] }));
+  const lines = Array.from({ length: 20 }, (_, lineNumber) => ({ lineNumber, text: "", role: null, nodes: [] }));
   const shown = foldLines(lines, 8);
   assert.equal(shown.length, 8);
   assert.deepEqual(
@@ -385,7 +385,7 @@ test("a firing that makes other kinds of operations comes before one that only f
     kernels: [kernel(0, [])],
   };
   const [best, ...others] = chooseLargestFirings(new TraceIndex(trace as unknown as Trace), 1);
-  assert.deepEqual([best.rule.name, best.at, others.length], ["exp_rule", 2, 0]);
+  assert.deepEqual([best.rule.name, best.position, others.length], ["exp_rule", 2, 0]);
   const all = chooseLargestFirings(new TraceIndex(trace as unknown as Trace));
   assert.deepEqual(
     all.map(({ rule, times }) => [rule.name, times]),

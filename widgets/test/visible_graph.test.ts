@@ -28,7 +28,7 @@ const FOREIGN: Trace = { ...TRACE, dialect: DIALECT, nodes: NODES, links: [], st
 
 function shown(trace: Trace, at: number, graph: "lazy" | "uops" = "uops"): { nodes: number[]; of: number | null } {
   const cursor: Cursor = { place: "passes", kernel: 0, stage: at, step: 0, graph, panel: "rewrites", tabs: {} };
-  const found = new GraphReader(new TraceIndex(trace)).at(cursor);
+  const found = new GraphReader(new TraceIndex(trace)).graphAt(cursor);
   return { nodes: [...found.graph.nodes.keys()], of: found.stage?.id ?? null };
 }
 

@@ -107,8 +107,8 @@ export function taskOf(runnable: Runnable): Task {
 
 export function computeQuartiles(times: readonly number[]): { low: number; median: number; high: number } {
   const sorted = [...times].sort((a, b) => a - b);
-  const at = (share: number): number => sorted[Math.round(share * (sorted.length - 1))];
-  return { low: at(0.25), median: at(0.5), high: at(0.75) };
+  const quantile = (share: number): number => sorted[Math.round(share * (sorted.length - 1))];
+  return { low: quantile(0.25), median: quantile(0.5), high: quantile(0.75) };
 }
 
 function describeCheck({ compared, differing, largest }: RunResult): HTMLElement {

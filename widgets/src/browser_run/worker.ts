@@ -51,43 +51,43 @@ export async function runKernel(task: Task, now: () => number, warmUpMs: number)
     float32: 4,
   };
   const widthOf = (dtype: string): number => widths[dtype] ?? (dtype.startsWith("fp8") ? 1 : 8);
-  const read = (view: DataView, at: number, dtype: string): number => {
+  const read = (view: DataView, offset: number, dtype: string): number => {
     switch (dtype) {
       case "float32":
-        return view.getFloat32(at, true);
+        return view.getFloat32(offset, true);
       case "float64":
-        return view.getFloat64(at, true);
+        return view.getFloat64(offset, true);
       case "float16":
-        return half(view.getUint16(at, true));
+        return half(view.getUint16(offset, true));
       case "bfloat16": {
         const word = new DataView(new ArrayBuffer(4));
-        word.setUint32(0, view.getUint16(at, true) << 16, true);
+        word.setUint32(0, view.getUint16(offset, true) << 16, true);
         return word.getFloat32(0, true);
       }
       case "int8":
-        return view.getInt8(at);
+        return view.getInt8(offset);
       case "int16":
-        return view.getInt16(at, true);
+        return view.getInt16(offset, true);
       case "uint16":
-        return view.getUint16(at, true);
+        return view.getUint16(offset, true);
       case "int32":
-        return view.getInt32(at, true);
+        return view.getInt32(offset, true);
       case "uint32":
-        return view.getUint32(at, true);
+        return view.getUint32(offset, true);
       case "int64":
-        return Number(view.getBigInt64(at, true));
+        return Number(view.getBigInt64(offset, true));
       case "uint64":
-        return Number(view.getBigUint64(at, true));
+        return Number(view.getBigUint64(offset, true));
       default:
-        return view.getUint8(at);
+        return view.getUint8(offset);
     }
   };
-  const write = (view: DataView, at: number, dtype: string, value: number): void => {
-    if (dtype === "float32") view.setFloat32(at, value, true);
-    else if (dtype === "float64") view.setFloat64(at, value, true);
+  const write = (view: DataView, offset: number, dtype: string, value: number): void => {
+    if (dtype === "float32") view.setFloat32(offset, value, true);
+    else if (dtype === "float64") view.setFloat64(offset, value, true);
     else if (dtype === "float16")
       view.setUint16(
-        at,
+        offset,
         value === 0
           ? 0
           : ((Math.floor(Math.log2(value)) + 15) << 10) | ((value / 2 ** Math.floor(Math.log2(value)) - 1) * 1024),
@@ -96,12 +96,12 @@ export async function runKernel(task: Task, now: () => number, warmUpMs: number)
     else if (dtype === "bfloat16") {
       const word = new DataView(new ArrayBuffer(4));
       word.setFloat32(0, value, true);
-      view.setUint16(at, word.getUint32(0, true) >>> 16, true);
-    } else if (dtype === "bool") view.setUint8(at, value === 0 ? 0 : 1);
-    else if (widthOf(dtype) === 1) view.setUint8(at, value);
-    else if (widthOf(dtype) === 2) view.setUint16(at, value, true);
-    else if (widthOf(dtype) === 4) view.setUint32(at, value, true);
-    else view.setBigUint64(at, BigInt(value), true);
+      view.setUint16(offset, word.getUint32(0, true) >>> 16, true);
+    } else if (dtype === "bool") view.setUint8(offset, value === 0 ? 0 : 1);
+    else if (widthOf(dtype) === 1) view.setUint8(offset, value);
+    else if (widthOf(dtype) === 2) view.setUint16(offset, value, true);
+    else if (widthOf(dtype) === 4) view.setUint32(offset, value, true);
+    else view.setBigUint64(offset, BigInt(value), true);
   };
 
   // the captured inputs, else 0, 1, 2 … 96 repeatedly
@@ -113,7 +113,7 @@ export async function runKernel(task: Task, now: () => number, warmUpMs: number)
       const width = widthOf(dtype);
       const view = new DataView(memory.buffer, places[i], bytes);
       const once = Math.min(97 * width, bytes);
-      for (let at = 0; at < once; at += width) write(view, at, dtype, at / width);
+      for (let offset = 0; offset < once; offset += width) write(view, offset, dtype, offset / width);
       for (let done = once; done < bytes; done += once) all.copyWithin(done, 0, Math.min(once, bytes - done));
     }
   });

@@ -25,12 +25,12 @@ interface Row {
 export function findEntries(query: string, entries: readonly Entry[], limit = MOST): { rows: Row[]; total: number } {
   const isEmpty = query.trim() === "";
   const offered = isEmpty ? entries.filter(({ kind }) => kind === "panel" || kind === "action") : entries;
-  const matches = offered.flatMap((entry, at) => {
+  const matches = offered.flatMap((entry, order) => {
     const typed = query.trim().toLowerCase();
     const isNamed = typed.length > 2 && entry.words?.some((word) => word.startsWith(typed));
     const nameMatch = matchOf(query, entry.name, `${entry.kind} ${entry.says}`);
     const match = isNamed && (nameMatch === null || nameMatch.score < WORD) ? { score: WORD, marked: [] } : nameMatch;
-    return match === null ? [] : [{ ...match, entry, at }];
+    return match === null ? [] : [{ ...match, entry, order }];
   });
   if (!isEmpty)
     matches.sort(
@@ -38,7 +38,7 @@ export function findEntries(query: string, entries: readonly Entry[], limit = MO
         b.score - a.score ||
         KINDS.indexOf(a.entry.kind) - KINDS.indexOf(b.entry.kind) ||
         a.entry.name.length - b.entry.name.length ||
-        a.at - b.at,
+        a.order - b.order,
     );
   return { rows: matches.slice(0, limit).map(({ entry, marked }) => ({ ...entry, marked })), total: matches.length };
 }
@@ -72,7 +72,7 @@ class Box {
   private readonly element: HTMLElement;
   private readonly before = document.activeElement as HTMLElement | null;
   private rows: Row[] = [];
-  private at = 0;
+  private activeRow = 0;
   private isClosed = false;
 
   constructor(
@@ -121,8 +121,8 @@ class Box {
     const { rows, total } = findEntries(query, this.entries);
     const words = query.trim();
     this.rows = words === "" ? rows : [...rows, ...this.offerTextSearch(words), this.offerGraphSearch(words)];
-    this.at = 0;
-    replaceChildren(this.list, ...this.rows.map((row, at) => this.makeOption(row, at)));
+    this.activeRow = 0;
+    replaceChildren(this.list, ...this.rows.map((row, i) => this.makeOption(row, i)));
     this.list.scrollTop = 0;
     const more = total > rows.length ? `, the best ${rows.length} shown` : "";
     this.status.textContent =
@@ -148,7 +148,7 @@ class Box {
     const matcher = parseQuery(query, store.index.trace.nodes);
     const isQuery = typeof matcher === "function";
     const nodes = isQuery
-      ? [...new GraphReader(store.index).at(store.cursor).graph.nodes.values()].filter(({ node }) =>
+      ? [...new GraphReader(store.index).graphAt(store.cursor).graph.nodes.values()].filter(({ node }) =>
           matcher(store.index.node(node)),
         )
       : [];
@@ -156,7 +156,7 @@ class Box {
     return { kind: "search", name: `Find “${query}” in the graph`, says, marked: [], go: () => find(query) };
   }
 
-  private makeOption({ kind, name, says, marked, key }: Row, at: number): HTMLElement {
+  private makeOption({ kind, name, says, marked, key }: Row, i: number): HTMLElement {
     const letters = [...marked];
     const parts: (string | HTMLElement)[] = [];
     let from = 0;
@@ -170,9 +170,9 @@ class Box {
     parts.push(name.slice(from));
     const attributes = {
       role: "option",
-      id: `${this.id}-${at}`,
+      id: `${this.id}-${i}`,
       class: `answer of-${kind}`,
-      "data-at": at,
+      "data-at": i,
       title: says,
     };
     return h(
@@ -189,34 +189,34 @@ class Box {
     event.stopPropagation();
     if (event.isComposing) return;
     const moves: Record<string, number> = {
-      ArrowDown: this.at + 1,
-      ArrowUp: this.at - 1,
-      PageDown: Math.min(this.at + 8, this.rows.length - 1),
-      PageUp: Math.max(this.at - 8, 0),
+      ArrowDown: this.activeRow + 1,
+      ArrowUp: this.activeRow - 1,
+      PageDown: Math.min(this.activeRow + 8, this.rows.length - 1),
+      PageUp: Math.max(this.activeRow - 8, 0),
     };
     const { key } = event;
     if (moves[key] === undefined && key !== "Enter" && key !== "Escape" && key !== "Tab") return;
     event.preventDefault();
-    if (key === "Enter") this.take(this.at);
+    if (key === "Enter") this.take(this.activeRow);
     else if (moves[key] === undefined) this.close();
     else if (this.rows.length > 0) {
-      this.at = (moves[key] + this.rows.length) % this.rows.length;
+      this.activeRow = (moves[key] + this.rows.length) % this.rows.length;
       this.mark();
     }
   }
 
   private mark(): void {
-    [...this.list.children].forEach((row, at) => row.setAttribute("aria-selected", String(at === this.at)));
-    const chosen = this.list.children[this.at] as HTMLElement | undefined;
+    [...this.list.children].forEach((row, i) => row.setAttribute("aria-selected", String(i === this.activeRow)));
+    const chosen = this.list.children[this.activeRow] as HTMLElement | undefined;
     this.field.setAttribute("aria-activedescendant", chosen?.id ?? "");
     chosen?.scrollIntoView({ block: "nearest" });
   }
 
-  private take(at: number): void {
-    const row = this.rows[at];
+  private take(index: number): void {
+    const row = this.rows[index];
     if (row === undefined) return;
     if (row.copies !== undefined) {
-      this.at = at;
+      this.activeRow = index;
       this.mark();
       void copyText(row.copies).then((isDone) => {
         this.status.textContent = `${isDone ? "Copied" : "Copy this"}: ${row.copies!.replace("\n", "; ")}`;

@@ -148,11 +148,11 @@ function listPanels({ store }: Reach): Entry[] {
 }
 
 function listActions({ root }: Reach): Entry[] {
-  return ACTIONS.map(([key, shown, name, says]) => ({
+  return ACTIONS.map(([key, keyText, name, says]) => ({
     kind: "action",
     name,
     says,
-    key: shown,
+    key: keyText,
     go: () => void root.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true })),
   }));
 }
@@ -227,8 +227,8 @@ function listRules({ store }: Reach): Entry[] {
     const places = firings.get(id) ?? [];
     if (places.length === 0) return [];
     const go = (): void => {
-      const at = places.findIndex(({ stage, step }) => stage === store.cursor.stage && step === store.cursor.step);
-      const { stage, step } = places[(at + 1) % places.length];
+      const current = places.findIndex(({ stage, step }) => stage === store.cursor.stage && step === store.cursor.step);
+      const { stage, step } = places[(current + 1) % places.length];
       store.go({
         ...placeOf(index, stage),
         kernel: index.trace.stages[stage].kernel ?? store.cursor.kernel,
@@ -293,13 +293,15 @@ function listOperations({ store }: Reach, explain: Explain): Entry[] {
 function showUops(store: Store, op: string): void {
   const { index } = store;
   const isWanted = (node: number): boolean => index.node(node).op === op && !isTensor(index.trace, index.node(node));
-  const inView = [...new GraphReader(index).at(store.cursor).graph.nodes.values()]
+  const inView = [...new GraphReader(index).graphAt(store.cursor).graph.nodes.values()]
     .map(({ node }) => node)
     .filter(isWanted);
   if (inView.length > 0) return store.select(inView);
   const all = sortStages(store);
-  const own = all.filter(({ kernel }) => kernel === all[0].kernel);
-  for (const stage of [...all].reverse().sort((a, b) => Number(own.includes(b)) - Number(own.includes(a)))) {
+  const kernelStages = all.filter(({ kernel }) => kernel === all[0].kernel);
+  for (const stage of [...all]
+    .reverse()
+    .sort((a, b) => Number(kernelStages.includes(b)) - Number(kernelStages.includes(a)))) {
     const matching = listReached(store, stage.after).filter(isWanted);
     if (matching.length === 0) continue;
     store.go({ ...placeOf(index, stage.id), kernel: stage.kernel ?? store.cursor.kernel, step: index.endOf(stage) });
@@ -326,11 +328,11 @@ function listOpcodes(reach: Reach, explain: Explain): Entry[] {
         .map(([, word]) => word.trim());
       for (const word of new Set(words)) void (linesOf.get(word)?.push(line) ?? linesOf.set(word, [line]));
     });
-    return [...linesOf].map(([word, at]): Entry => {
-      const says = [`${languageName(language)}, ${count(at.length, "line")}`, explain(language, word) ?? ""]
+    return [...linesOf].map(([word, lineNumbers]): Entry => {
+      const says = [`${languageName(language)}, ${count(lineNumbers.length, "line")}`, explain(language, word) ?? ""]
         .filter(Boolean)
         .join(" · ");
-      return { kind: "opcode", name: word, says, go: () => showLine(reach, language, at) };
+      return { kind: "opcode", name: word, says, go: () => showLine(reach, language, lineNumbers) };
     });
   });
 }

@@ -24,19 +24,19 @@ export function matchOf(query: string, name: string, beside = ""): Match | null 
     const match = matchInName(word, low, name) ?? (others.includes(word) ? { score: BESIDE, marked: [] } : null);
     if (match === null) return null;
     score += match.score / words.length;
-    for (const at of match.marked) marked.add(at);
+    for (const index of match.marked) marked.add(index);
   }
   return { score, marked: [...marked].sort((a, b) => a - b) };
 }
 
 function matchInName(word: string, low: string, name: string): Match | null {
-  const run = (at: number): number[] => [...word].map((_, i) => at + i);
+  const run = (start: number): number[] => [...word].map((_, i) => start + i);
   if (low === word) return { score: WHOLE, marked: run(0) };
   if (low.startsWith(word)) return { score: BEGINNING, marked: run(0) };
-  const ats = [...low].map((_, at) => at).filter((at) => low.startsWith(word, at));
-  const begins = ats.find((at) => beginsWord(name, at));
+  const starts = [...low].map((_, i) => i).filter((i) => low.startsWith(word, i));
+  const begins = starts.find((start) => beginsWord(name, start));
   if (begins !== undefined) return { score: WORD, marked: run(begins) };
-  if (ats.length > 0) return { score: INSIDE, marked: run(ats[0]) };
+  if (starts.length > 0) return { score: INSIDE, marked: run(starts[0]) };
   return word.length < 2 ? null : matchInOrder(word, low, name);
 }
 
@@ -50,7 +50,7 @@ function matchInOrder(word: string, low: string, name: string): Match | null {
     if (!beginsWord(name, start)) continue;
     const marked = [start];
     for (const letter of word.slice(1)) marked.push(low.indexOf(letter, marked[marked.length - 1] + 1));
-    if (marked.some((at, i) => i > 0 && at <= marked[i - 1])) return best; // a later start has fewer letters left
+    if (marked.some((index, i) => i > 0 && index <= marked[i - 1])) return best; // a later start has fewer letters left
     const gaps = marked[marked.length - 1] - start + 1 - word.length;
     const score = IN_ORDER - Math.min(9, gaps);
     if (best === null || score > best.score) best = { score, marked };
@@ -58,6 +58,10 @@ function matchInOrder(word: string, low: string, name: string): Match | null {
   return best;
 }
 
-function beginsWord(name: string, at: number): boolean {
-  return at === 0 || !/[\p{L}\d]/u.test(name[at - 1]) || (/\p{Lu}/u.test(name[at]) && /\p{Ll}/u.test(name[at - 1]));
+function beginsWord(name: string, start: number): boolean {
+  return (
+    start === 0 ||
+    !/[\p{L}\d]/u.test(name[start - 1]) ||
+    (/\p{Lu}/u.test(name[start]) && /\p{Ll}/u.test(name[start - 1]))
+  );
 }

@@ -48,9 +48,9 @@ export function compareKernels(
  * one.
  */
 export function numbersOf(root: ScheduleVariant, variant: ScheduleVariant, count: number): number[] {
-  const own = root.kernels.flatMap(({ kernel }) => kernel ?? []);
+  const ownKernels = root.kernels.flatMap(({ kernel }) => kernel ?? []);
   const numbered = new Set(variant.kernels.flatMap(({ kernel }) => kernel ?? []));
-  const free = own.filter((kernel) => !numbered.has(kernel));
+  const free = ownKernels.filter((kernel) => !numbered.has(kernel));
   let next = count;
   return variant.kernels.map(({ kernel }) => kernel ?? free.shift() ?? next++);
 }
@@ -63,7 +63,7 @@ export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: Sched
   if (cached !== undefined) return cached;
   const { trace } = index;
   const kernels: KernelInfo[] = trace.kernels.map((kernel) =>
-    root.kernels.some((one) => one.kernel === kernel.id) ? { ...kernel, nodes: [], roots: [] } : kernel,
+    root.kernels.some((rootKernel) => rootKernel.kernel === kernel.id) ? { ...kernel, nodes: [], roots: [] } : kernel,
   );
   const runs: Run[] = trace.runs.filter((run) => kernels[run.kernel].roots.length > 0);
   numbersOf(root, variant, kernels.length).forEach((id, place) => {

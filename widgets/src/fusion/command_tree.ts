@@ -16,7 +16,7 @@ export function makeCommandTree(whatIf: WhatIf, index: TraceIndex, schedule: num
     slowest > fastest ? Math.round((100 * Math.log(us / fastest)) / Math.log(slowest / fastest)) : 0;
   const rows: HTMLElement[] = [];
   const walk = (parent: number | null, depth: number): void => {
-    for (const branch of branches.filter((one) => one.parent === parent)) {
+    for (const branch of branches.filter((child) => child.parent === parent)) {
       rows.push(makeRow(whatIf, index, branch, depth, relativeTime, whatIf.atSchedule(schedule)?.id === branch.id));
       walk(branch.id, depth + 1);
     }

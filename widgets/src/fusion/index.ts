@@ -94,22 +94,22 @@ export class FusionView implements View {
       return;
     }
     this.schedule ??= (schedules.find(({ id }) => this.whatIf.atSchedule(id) !== null) ?? schedules[0]).id;
-    const at = this.whatIf.atSchedule(this.schedule);
-    const variant = at?.schedule ?? null;
+    const branch = this.whatIf.atSchedule(this.schedule);
+    const variant = branch?.schedule ?? null;
     this.drawBar(
-      at,
+      branch,
       schedules.map(({ id }) => id),
     );
     if (this.body.parentElement !== this.element) replaceChildren(this.element, this.bar, this.says, this.body);
-    if (at !== this.drawn || this.graph === null) {
-      this.drawn = at;
+    if (branch !== this.drawn || this.graph === null) {
+      this.drawn = branch;
       this.drawGraph(variant);
     }
     const rows = makeCommandTree(this.whatIf, this.store.index, this.schedule);
     replaceChildren(this.tree, ...rows);
     this.tree.hidden = rows.length === 0;
     this.edges.draw(this.graph!.index, this.all, this.lastEdge);
-    this.drawTable(at, variant);
+    this.drawTable(branch, variant);
     this.drawCard();
   }
 
@@ -123,19 +123,19 @@ export class FusionView implements View {
     const index = variant === null || root === null ? store.index : indexOf(store.index, root, variant);
     this.all = edgesOf(index, variant, this.schedule!);
     this.forget();
-    const own = new BoardStore(index, store);
-    own.select([...store.selected], true);
-    const view = new GraphView(own);
+    const boardStore = new BoardStore(index, store);
+    boardStore.select([...store.selected], true);
+    const view = new GraphView(boardStore);
     view.element.setAttribute("aria-label", "Graph of the fusion board");
-    own.add(view);
+    boardStore.add(view);
     replaceChildren(this.canvas, view.element);
-    this.graph = { index, store: own, view };
+    this.graph = { index, store: boardStore, view };
     view.openAt(this.lastEdge ?? (variant === null ? [] : [...variant.cut, ...variant.join].slice(-1)));
   }
 
-  private drawBar(at: Branch | null, schedules: number[]): void {
+  private drawBar(branch: Branch | null, schedules: number[]): void {
     const { whatIf } = this;
-    const variant = at?.schedule ?? null;
+    const variant = branch?.schedule ?? null;
     const select = h(
       "select",
       { "aria-label": "Schedule", class: "tuner-kernel" },
@@ -170,10 +170,10 @@ export class FusionView implements View {
       "tuner-begin",
     );
     begin.disabled = whatIf.working !== null;
-    const parent = at?.parent === null || at === null ? null : whatIf.branches[at.parent];
+    const parent = branch?.parent === null || branch === null ? null : whatIf.branches[branch.parent];
     const undo = button("Undo", "Back to the parent branch", () => parent !== null && whatIf.go(parent));
     undo.disabled = parent === null;
-    const tools = at !== null ? [undo] : whatIf.send !== null ? [begin] : [];
+    const tools = branch !== null ? [undo] : whatIf.send !== null ? [begin] : [];
     replaceChildren(
       this.bar,
       schedules.length > 1 ? select : h("b", {}, "Fusion"),
@@ -181,26 +181,26 @@ export class FusionView implements View {
       h("span", { class: "space" }),
       ...tools,
     );
-    this.drawStatus(at);
+    this.drawStatus(branch);
   }
 
-  private drawStatus(at: Branch | null): void {
+  private drawStatus(branch: Branch | null): void {
     const { working, error, send } = this.whatIf;
     const parts: (Element | string)[] = [];
     if (working !== null) parts.push(...makeProgress(this.whatIf, working));
     else if (error !== "") parts.push(h("span", { class: "tuner-error" }, error));
-    else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
+    else if (branch !== null && branch.reason !== "") parts.push(h("span", {}, branch.reason));
     else if (send === null)
       parts.push(
         h(
           "span",
           {},
-          at === null
+          branch === null
             ? "No schedule was tried. A page cannot schedule; a notebook can (view.fusion.cut, view.fusion.join)."
             : "A page cannot schedule. The tried schedules can be opened.",
         ),
       );
-    else if (at === null)
+    else if (branch === null)
       parts.push(
         h(
           "span",
@@ -351,9 +351,9 @@ export class FusionView implements View {
 
   // *** before and after ***
 
-  private drawTable(at: Branch | null, variant: ScheduleVariant | null): void {
+  private drawTable(branch: Branch | null, variant: ScheduleVariant | null): void {
     const { root } = this;
-    if (at === null || variant === null || root === null) {
+    if (branch === null || variant === null || root === null) {
       replaceChildren(this.table);
       return;
     }

@@ -25,8 +25,8 @@ export function alignTexts(texts: readonly (readonly LanguageLine[])[]): Row[] {
     );
     rows = pairs.map(([row, run]) => {
       const spans = row === null ? Array.from({ length: count }, (): Span => [0, 0]) : rows[row].spans;
-      const own: Span = run === null ? [0, 0] : [runs[run][1], runs[run][2]];
-      return { origin: row === null ? runs[run!][0] : rows[row].origin, spans: [...spans, own] };
+      const span: Span = run === null ? [0, 0] : [runs[run][1], runs[run][2]];
+      return { origin: row === null ? runs[run!][0] : rows[row].origin, spans: [...spans, span] };
     });
   });
   const everywhere = texts.map((text) => new Set(text.flatMap(([, , origins]) => origins)));

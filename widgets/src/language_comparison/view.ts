@@ -73,7 +73,7 @@ export class LanguageComparisonView implements View {
     this.lines = [];
     const columns = this.listColumns(data);
     const rows = alignTexts(columns.map(({ lines }) => lines));
-    const heads = columns.map((column, at) => this.makeHead(data, column, at));
+    const heads = columns.map((column, i) => this.makeHead(data, column, i));
     const body = this.foldHelpers(rows, columns).map((row) =>
       row instanceof HTMLElement ? row : this.makeRow(data, columns, row),
     );
@@ -101,14 +101,18 @@ export class LanguageComparisonView implements View {
   /** Returns the texts of the columns: those that the user chose, as far as they exist. */
   private listColumns({ translations }: LanguageComparisonData): TranslationData[] {
     const limit = this.element.clientWidth >= WIDE ? 3 : 2;
-    const shown = translations.filter(({ refusal }) => refusal === "");
-    const first = new Set([...FIRST.flatMap((name) => shown.filter(({ target }) => target === name)), ...shown]);
+    const accepted = translations.filter(({ refusal }) => refusal === "");
+    const first = new Set([...FIRST.flatMap((name) => accepted.filter(({ target }) => target === name)), ...accepted]);
     this.chosen ??= [...first].slice(0, limit).map(({ target }) => target);
     const chosen = this.chosen.flatMap((name) => translations.filter(({ target }) => target === name));
     return chosen.length > 0 ? chosen : translations.slice(0, limit);
   }
 
-  private makeHead(data: LanguageComparisonData, { target, opts, refusal }: TranslationData, at: number): HTMLElement {
+  private makeHead(
+    data: LanguageComparisonData,
+    { target, opts, refusal }: TranslationData,
+    columnIndex: number,
+  ): HTMLElement {
     const options = data.translations.map((translation) =>
       h(
         "option",
@@ -116,12 +120,12 @@ export class LanguageComparisonView implements View {
         `${translation.words}${translation.machine === "" ? "" : ` · ${translation.machine}`}`,
       ),
     );
-    const none = at < 2 ? [] : [h("option", { value: "" }, "no third column")];
+    const none = columnIndex < 2 ? [] : [h("option", { value: "" }, "no third column")];
     const select = h(
       "select",
       {
-        "aria-label": `Language of column ${at + 1}`,
-        onchange: (event: Event) => this.chooseLanguage(at, (event.target as HTMLSelectElement).value),
+        "aria-label": `Language of column ${columnIndex + 1}`,
+        onchange: (event: Event) => this.chooseLanguage(columnIndex, (event.target as HTMLSelectElement).value),
       },
       ...options,
       ...none,
@@ -150,13 +154,13 @@ export class LanguageComparisonView implements View {
     );
   }
 
-  private chooseLanguage(at: number, target: string): void {
+  private chooseLanguage(columnIndex: number, target: string): void {
     const chosen = [...this.chosen!];
-    if (target === "") chosen.splice(at, 1);
-    else chosen[at] = target;
+    if (target === "") chosen.splice(columnIndex, 1);
+    else chosen[columnIndex] = target;
     this.chosen = chosen;
     if (this.translations !== null) this.show(this.translations);
-    this.element.querySelectorAll("select")[Math.min(at, chosen.length - 1)]?.focus();
+    this.element.querySelectorAll("select")[Math.min(columnIndex, chosen.length - 1)]?.focus();
   }
 
   /** Folds the lines before the function (helpers and types) if there are many. */
@@ -276,8 +280,8 @@ export class LanguageComparisonView implements View {
     const rows = [...this.element.querySelectorAll<HTMLElement>("tr[data-origin]")].filter(
       ({ dataset }) => this.nodesOf(Number(dataset.origin)).length > 0,
     );
-    const at = rows.findIndex((row) => row.classList.contains("caret"));
-    const next = rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step];
+    const caretRow = rows.findIndex((row) => row.classList.contains("caret"));
+    const next = rows[caretRow < 0 ? (step > 0 ? 0 : rows.length - 1) : caretRow + step];
     if (next === undefined) return;
     for (const row of rows) row.classList.toggle("caret", row === next);
     this.store.select(this.nodesOf(Number(next.dataset.origin)));
@@ -293,11 +297,11 @@ export class LanguageComparisonView implements View {
       this.pointed !== null
         ? origin === this.pointed
         : hovered.has(nodeOf(origin)) || (hoverRelated.size > 0 && hoverRelated.has(nodeOf(origin)));
-    for (const { element, row, origins: own } of this.lines) {
-      const isSelected = own.some((origin) => selected.has(nodeOf(origin)));
+    for (const { element, row, origins: lineOrigins } of this.lines) {
+      const isSelected = lineOrigins.some((origin) => selected.has(nodeOf(origin)));
       element.classList.toggle("sel", isSelected);
       element.classList.toggle("rel", !isSelected && row !== null && related.has(nodeOf(row)));
-      element.classList.toggle("hov", own.some(isPointed));
+      element.classList.toggle("hov", lineOrigins.some(isPointed));
     }
     for (const row of this.element.querySelectorAll<HTMLElement>("tr[data-origin]"))
       row.classList.toggle("hov", isPointed(Number(row.dataset.origin)));

@@ -40,8 +40,8 @@ function bytesOf(text: string): Uint8Array {
   const view = new DataView(new ArrayBuffer(4 * words));
   for (let word = 0; word < words; word += 1) {
     let value = 0;
-    for (let at = 5 * word; at < 5 * word + 5; at += 1)
-      value = value * 85 + (at < text.length ? digit[text.charCodeAt(at)] : 84);
+    for (let k = 5 * word; k < 5 * word + 5; k += 1)
+      value = value * 85 + (k < text.length ? digit[text.charCodeAt(k)] : 84);
     view.setUint32(4 * word, value);
   }
   return new Uint8Array(view.buffer, 0, 4 * words - (5 * words - text.length));
@@ -63,21 +63,21 @@ async function unpack(files: PackedFile[]): Promise<void> {
 function filesOf(archive: Uint8Array): [name: string, data: Uint8Array][] {
   const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength);
   const end = archive.length - 22; // the last record of the archive, without a comment
-  let at = view.getUint32(end + 16, true);
+  let offset = view.getUint32(end + 16, true);
   return Array.from({ length: view.getUint16(end + 10, true) }, () => {
     const [size, name, extra, comment] = [
-      view.getUint32(at + 20, true),
-      view.getUint16(at + 28, true),
-      view.getUint16(at + 30, true),
-      view.getUint16(at + 32, true),
+      view.getUint32(offset + 20, true),
+      view.getUint16(offset + 28, true),
+      view.getUint16(offset + 30, true),
+      view.getUint16(offset + 32, true),
     ];
-    const headerAt = view.getUint32(at + 42, true);
+    const headerAt = view.getUint32(offset + 42, true);
     const start = headerAt + 30 + view.getUint16(headerAt + 26, true) + view.getUint16(headerAt + 28, true);
     const file: [string, Uint8Array] = [
-      new TextDecoder().decode(archive.subarray(at + 46, at + 46 + name)),
+      new TextDecoder().decode(archive.subarray(offset + 46, offset + 46 + name)),
       archive.subarray(start, start + size),
     ];
-    at += 46 + name + extra + comment;
+    offset += 46 + name + extra + comment;
     return file;
   });
 }

@@ -50,7 +50,7 @@ export function makeBranchView(store: Store, branch: Branch, step: (firing: Rule
       branch.status === "failed" ? branch.reason : writeSummary(branch),
     ),
     store.sendRequest === null ? null : makeStepButton(store, branch, step),
-    ...firings.slice(0, MOST_FIRINGS).map((one) => makeFiringRow(store, one, step)),
+    ...firings.slice(0, MOST_FIRINGS).map((firing) => makeFiringRow(store, firing, step)),
     firings.length > MOST_FIRINGS
       ? h("p", { class: "note faint" }, `and ${count(firings.length - MOST_FIRINGS, "firing")} more`)
       : null,
@@ -168,7 +168,9 @@ function makeDifference(trace: Trace, variant: KernelVariant): HTMLElement {
     const before = captured.find((program) => program.language === language)!.lines.map(({ text }) => text);
     const after = variant.listings.find((listing) => listing.language === language)!.lines;
     const changes: (LineChange | null)[] = selectChanges(compareLines(before, [...after]));
-    const tabs = languages.map((one) => tab(one, languageName(one), one === language, () => draw(one)));
+    const tabs = languages.map((tabLanguage) =>
+      tab(tabLanguage, languageName(tabLanguage), tabLanguage === language, () => draw(tabLanguage)),
+    );
     const lines = changes.map((change) =>
       change === null ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯") : makeLine(change, language),
     );

@@ -25,15 +25,24 @@ export async function openBranchAtFiring(
     kernel: firing?.kernel ?? null,
   });
   const trace = await readTrace(fromBase64(packed));
-  const at = placeOf(trace, firing);
+  const position = placeOf(trace, firing);
   const inner = openStore(
     trace,
-    at === null
+    position === null
       ? {}
-      : { cursor: { stage: at.stage, step: at.step, graph: "uops", place: "passes", panel: "rewrites", kernel: 0 } },
+      : {
+          cursor: {
+            stage: position.stage,
+            step: position.step,
+            graph: "uops",
+            place: "passes",
+            panel: "rewrites",
+            kernel: 0,
+          },
+        },
   );
   inner.chunks = store.chunks;
-  if (at !== null) inner.select([trace.stages[at.stage].steps[at.step - 1].after]);
+  if (position !== null) inner.select([trace.stages[position.stage].steps[position.step - 1].after]);
   const holder = h("div");
   const focused = document.activeElement as HTMLElement | null;
   const height = root.style.getPropertyValue("--height");

@@ -159,8 +159,8 @@ export class RulesView implements View {
     if (list === null) return;
     this.proves = list.proves;
     this.rows = [...list.rows].sort((a, b) => Number(b.own) - Number(a.own) || b.firings - a.firings);
-    const own = this.rows.find((row) => row.own);
-    if (this.chosen === "" && own !== undefined && !this.whatIf.inPage) this.choose(own.name);
+    const ownRule = this.rows.find((row) => row.own);
+    if (this.chosen === "" && ownRule !== undefined && !this.whatIf.inPage) this.choose(ownRule.name);
     else this.draw();
   }
 
@@ -311,7 +311,7 @@ export class RulesView implements View {
     const live = this.whatIf.send !== null && this.whatIf.working === null;
     const { places } = this;
     const list = Array.isArray(places) ? places : [];
-    const passes = [...new Set(this.rows.flatMap((one) => one.passes))];
+    const passes = [...new Set(this.rows.flatMap((row) => row.passes))];
     const select = h(
       "select",
       { "aria-label": "Pass" },
@@ -339,9 +339,9 @@ export class RulesView implements View {
             () => void this.requestMatches(true),
           ),
         ];
-    for (const one of buttons)
-      if (one instanceof HTMLButtonElement)
-        one.disabled = !live || (one.textContent === "Fire all" && list.length === 0);
+    for (const element of buttons)
+      if (element instanceof HTMLButtonElement)
+        element.disabled = !live || (element.textContent === "Fire all" && list.length === 0);
     const wrongCount = list.filter(({ verdict }) => verdict.status === "differs").length;
     return [
       h(

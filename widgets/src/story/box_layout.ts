@@ -16,7 +16,7 @@ export interface Size {
 export interface Placed {
   size: Size;
   /** The centers, by position in the list. */
-  at: readonly (readonly [x: number, y: number])[];
+  centers: readonly (readonly [x: number, y: number])[];
 }
 
 /** Returns the column of each node: after all its inputs; a node without inputs directly before its first reader. */
@@ -29,7 +29,9 @@ export function columnsOf(sources: readonly (readonly number[])[]): number[] {
   sources.forEach((src, i) => {
     for (const from of src) first[from] = Math.min(first[from], column[i]);
   });
-  return column.map((own, i) => (sources[i].length === 0 && Number.isFinite(first[i]) ? first[i] - 1 : own));
+  return column.map((ownColumn, i) =>
+    sources[i].length === 0 && Number.isFinite(first[i]) ? first[i] - 1 : ownColumn,
+  );
 }
 
 /** Returns the order in each column: by the mean position of a node's inputs and readers. */
@@ -39,7 +41,7 @@ function orderColumns(sources: readonly (readonly number[])[], columns: readonly
   columns.forEach((column, i) => lists[column].push(i));
   const positions = new Map<number, number>();
   const settle = (): void =>
-    lists.forEach((list) => list.forEach((i, at) => positions.set(i, at - (list.length - 1) / 2)));
+    lists.forEach((list) => list.forEach((i, row) => positions.set(i, row - (list.length - 1) / 2)));
   const users = sources.map((): number[] => []);
   sources.forEach((src, i) => {
     for (const from of src) users[from].push(i);
@@ -62,8 +64,8 @@ function orderColumns(sources: readonly (readonly number[])[], columns: readonly
 }
 
 /** Returns the height that the boxes need from the top of the canvas. */
-export function heightOf({ size, at }: Placed): number {
-  return Math.max(0, ...at.map(([, y]) => y + size.h / 2)) + size.gapY;
+export function heightOf({ size, centers }: Placed): number {
+  return Math.max(0, ...centers.map(([, y]) => y + size.h / 2)) + size.gapY;
 }
 
 /**
@@ -87,7 +89,7 @@ export function placeBoxes(
   const total = heights.reduce((sum, value) => sum + value, 0);
   if (total > room.height + size.gapY) return null;
   const spare = Number.isFinite(room.height) ? (room.height + size.gapY - total) / (rows + 1) : size.gapY;
-  const at: [number, number][] = sources.map(() => [0, 0]);
+  const centers: [number, number][] = sources.map(() => [0, 0]);
   const step = perRow < 2 ? 0 : Math.min((room.width - size.w) / (perRow - 1), size.w * 2.1);
   const left = (room.width - step * (perRow - 1)) / 2;
   let top = spare;
@@ -97,12 +99,12 @@ export function placeBoxes(
     band.forEach((list, column) =>
       list.forEach((i, row) => {
         const y = middle + (row - (list.length - 1) / 2) * (size.h + size.gapY) * grow;
-        at[i] = [left + column * step, y];
+        centers[i] = [left + column * step, y];
       }),
     );
     top += heights[k] + spare;
   });
-  return { size, at };
+  return { size, centers };
 }
 
 /**

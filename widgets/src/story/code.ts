@@ -97,12 +97,12 @@ export class CodePage implements Page {
 
   private fill(pane: HTMLElement, { language, first, last, lines }: LoopListing, rows: number): void {
     const { store, kernel } = this;
-    const shown = foldLines(lines, rows);
+    const visibleLines = foldLines(lines, rows);
     const indent = Math.min(...lines.map(({ text }) => text.length - text.trimStart().length));
-    const elements = shown.map((line: FoldedLine) => {
+    const elements = visibleLines.map((line: FoldedLine) => {
       if ("fold" in line)
         return h("div", { class: "listing-line fold" }, `⋯ ${count(line.fold, "more line")} like these`);
-      const { at, text, role, nodes } = line;
+      const { lineNumber, text, role, nodes } = line;
       const words = store.index.withNames(text.slice(indent), kernel.same_as ?? kernel.id);
       const choose = (): void => {
         store.select(nodes);
@@ -117,7 +117,7 @@ export class CodePage implements Page {
           title: words,
           onclick: choose,
         },
-        h("i", {}, String(at + 1)),
+        h("i", {}, String(lineNumber + 1)),
         words,
       );
     });
@@ -163,16 +163,19 @@ export class CodePage implements Page {
     const nodes = (lines ?? []).flatMap((line) => [...line.nodes]);
     const frame = nodes
       .map((id) => index.frameOf(id, this.kernel.same_as ?? this.kernel.id))
-      .find((one) => one !== null);
+      .find((frame) => frame !== null);
     const text =
       frame == null ? "" : (index.trace.sources[frame.source]?.text.split("\n")[frame.line - 1] ?? "").trim();
     const span = frame?.span;
-    const own =
+    const expressionText =
       span != null && span[0] === span[2]
         ? (index.trace.sources[frame!.source]?.text.split("\n")[span[0] - 1] ?? "").slice(span[1], span[3])
         : "";
-    const at = own === "" ? -1 : text.indexOf(own);
-    const parts: Child[] = at < 0 ? [text] : [text.slice(0, at), h("mark", {}, own), text.slice(at + own.length)];
+    const start = expressionText === "" ? -1 : text.indexOf(expressionText);
+    const parts: Child[] =
+      start < 0
+        ? [text]
+        : [text.slice(0, start), h("mark", {}, expressionText), text.slice(start + expressionText.length)];
     replaceChildren(this.python, ...(text === "" ? [] : [h("small", {}, `line ${frame!.line} `), ...parts]));
   }
 

@@ -82,8 +82,9 @@ function drawBezier(a: Point, b: Point, c: Point, d: Point, x: number, y: number
   const points = Array.from({ length: SAMPLES }, (_, i): Point => {
     const t = i / (SAMPLES - 1);
     const u = 1 - t;
-    const at = (k: 0 | 1): number => u ** 3 * a[k] + 3 * u * u * t * b[k] + 3 * u * t * t * c[k] + t ** 3 * d[k];
-    return [at(0), at(1)];
+    const coordinate = (k: 0 | 1): number =>
+      u ** 3 * a[k] + 3 * u * u * t * b[k] + 3 * u * t * t * c[k] + t ** 3 * d[k];
+    return [coordinate(0), coordinate(1)];
   });
   return { d: `M${pointText(a)}C${pointText(b)} ${pointText(c)} ${pointText(d)}`, x, y, points };
 }
@@ -95,7 +96,7 @@ function pointText([x, y]: Point): string {
 /** A crossing beside a box, at which a route begins or ends. */
 interface Port {
   side: Point;
-  at: number;
+  crossing: number;
   direction: 0 | 1;
   cost: number;
 }
@@ -114,11 +115,11 @@ class Grid {
 
   constructor(boxes: readonly Area[], others: readonly Area[], room: Size) {
     const all = [...boxes, ...others];
-    const lanes = (at: number, size: number): number[] =>
-      LANES.flatMap((far) => [at - size / 2 - far, at + size / 2 + far]);
+    const lanes = (center: number, size: number): number[] =>
+      LANES.flatMap((far) => [center - size / 2 - far, center + size / 2 + far]);
     const lines = (some: number[], most: number): number[] =>
       [...new Set(some.map((value) => Math.round(value * 2) / 2))]
-        .filter((one) => one >= 1 && one <= most - 1)
+        .filter((line) => line >= 1 && line <= most - 1)
         .sort((a, b) => a - b);
     this.xs = lines([...boxes.map(({ x }) => x), ...all.flatMap(({ x, w }) => lanes(x, w))], room.width);
     this.ys = lines([...boxes.map(({ y }) => y), ...all.flatMap(({ y, h }) => lanes(y, h))], room.height);
@@ -148,7 +149,7 @@ class Grid {
     if (route === null) return null;
     const [first, last] = [route[0], route[route.length - 1]];
     const side = (ports: readonly Port[], [x, y]: Point): Point =>
-      ports.find(({ at }) => this.pointOf(at)[0] === x && this.pointOf(at)[1] === y)!.side;
+      ports.find(({ crossing }) => this.pointOf(crossing)[0] === x && this.pointOf(crossing)[1] === y)!.side;
     return straighten([side(starts, first), ...route, side(ends, last)]);
   }
 
@@ -157,7 +158,7 @@ class Grid {
    */
   private listPorts({ x, y, w, h }: Area, along: 1 | -1): Port[] {
     const near = (lines: readonly number[], value: number): number =>
-      lines.reduce((best, one, i) => (Math.abs(one - value) < Math.abs(lines[best] - value) ? i : best), 0);
+      lines.reduce((best, line, i) => (Math.abs(line - value) < Math.abs(lines[best] - value) ? i : best), 0);
     const gap = LANES[0];
     const all: [side: Point, out: Point, direction: 0 | 1, cost: number][] = [
       [[x + along * (w / 2 + (along < 0 ? 1 : 0)), y], [x + along * (w / 2 + gap), y], 0, 0],
@@ -165,10 +166,12 @@ class Grid {
       [[x, y - h / 2], [x, y - h / 2 - gap], 1, SIDEWAYS],
     ];
     return all.flatMap(([side, out, direction, cost]) => {
-      const at = near(this.ys, out[1]) * this.xs.length + near(this.xs, out[0]);
-      const [px, py] = this.pointOf(at);
+      const crossing = near(this.ys, out[1]) * this.xs.length + near(this.xs, out[0]);
+      const [px, py] = this.pointOf(crossing);
       if (Math.hypot(px - out[0], py - out[1]) > 1) return [];
-      return [{ side: direction === 0 ? ([side[0], py] as const) : ([px, side[1]] as const), at, direction, cost }];
+      return [
+        { side: direction === 0 ? ([side[0], py] as const) : ([px, side[1]] as const), crossing, direction, cost },
+      ];
     });
   }
 
@@ -179,10 +182,10 @@ class Grid {
     const before = new Map<number, number>();
     const queue: [number, number][] = [];
     for (const port of starts) {
-      cost.set(port.at * 2 + port.direction, port.cost);
-      push(queue, [port.cost, port.at * 2 + port.direction]);
+      cost.set(port.crossing * 2 + port.direction, port.cost);
+      push(queue, [port.cost, port.crossing * 2 + port.direction]);
     }
-    const goal = new Map(ends.map((port) => [port.at * 2 + port.direction, port.cost]));
+    const goal = new Map(ends.map((port) => [port.crossing * 2 + port.direction, port.cost]));
     const done = new Set<number>();
     let best: [cost: number, state: number] | null = null;
     while (queue.length > 0) {
@@ -192,17 +195,17 @@ class Grid {
       done.add(state);
       const more = goal.get(state);
       if (more !== undefined && (best === null || sofar + more < best[0])) best = [sofar + more, state];
-      const [at, direction] = [state >> 1, state & 1];
+      const [crossing, direction] = [state >> 1, state & 1];
       for (const [next, piece, turn] of [
-        [at + 1, at, 0],
-        [at - 1, at - 1, 0],
-        [at + wide, at, 1],
-        [at - wide, at - wide, 1],
+        [crossing + 1, crossing, 0],
+        [crossing - 1, crossing - 1, 0],
+        [crossing + wide, crossing, 1],
+        [crossing - wide, crossing - wide, 1],
       ] as const) {
         if (piece < 0 || next >= wide * this.ys.length) continue;
-        if (turn === 0 && Math.floor(next / wide) !== Math.floor(at / wide)) continue;
+        if (turn === 0 && Math.floor(next / wide) !== Math.floor(crossing / wide)) continue;
         if (this.free[turn][piece] === 0) continue;
-        const [a, b] = [this.pointOf(at), this.pointOf(next)];
+        const [a, b] = [this.pointOf(crossing), this.pointOf(next)];
         const length = Math.abs(b[0] - a[0]) + Math.abs(b[1] - a[1]);
         const bend = turn === direction ? 0 : BEND;
         const total = sofar + length + bend + (this.isForeign(turn, piece, source, target) ? CROWDED : 0);
@@ -216,8 +219,8 @@ class Grid {
     return best === null ? null : this.traceBack(best[1], before, source, target);
   }
 
-  private pointOf(at: number): Point {
-    return [this.xs[at % this.xs.length], this.ys[Math.floor(at / this.xs.length)]];
+  private pointOf(crossing: number): Point {
+    return [this.xs[crossing % this.xs.length], this.ys[Math.floor(crossing / this.xs.length)]];
   }
 
   /** Whether a route without a common end uses this segment. */
@@ -229,14 +232,14 @@ class Grid {
     const points: Point[] = [];
     let last: number | null = null;
     for (let state: number | undefined = end; state !== undefined; state = before.get(state)) {
-      const at = state >> 1;
-      points.unshift(this.pointOf(at));
+      const crossing = state >> 1;
+      points.unshift(this.pointOf(crossing));
       if (last !== null) {
-        const turn = Math.abs(last - at) === 1 ? 0 : 1;
-        const piece = Math.min(last, at);
+        const turn = Math.abs(last - crossing) === 1 ? 0 : 1;
+        const piece = Math.min(last, crossing);
         this.used[turn].set(piece, [...(this.used[turn].get(piece) ?? []), [source, target]]);
       }
-      last = at;
+      last = crossing;
     }
     return points;
   }

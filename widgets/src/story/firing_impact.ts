@@ -7,7 +7,7 @@ import type { TraceIndex } from "../trace_index";
 export interface RankedFiring {
   stage: Stage;
   /** The number of finished steps after this one. */
-  at: number;
+  position: number;
   step: Step;
   rule: RuleInfo;
   /** The number of firings of the rule on this kernel. */
@@ -43,7 +43,9 @@ export function chooseLargestFirings(index: TraceIndex, limit = 3): RankedFiring
       if (better === undefined || firing.score > better.score) best.set(firing.rule.id, firing);
     }
   }
-  const ranked = [...best.values()].sort((a, b) => b.score - a.score || a.stage.id - b.stage.id || a.at - b.at);
+  const ranked = [...best.values()].sort(
+    (a, b) => b.score - a.score || a.stage.id - b.stage.id || a.position - b.position,
+  );
   const chosen: RankedFiring[] = [];
   for (const fromOtherPasses of [true, false]) {
     for (const firing of ranked) {
@@ -52,31 +54,38 @@ export function chooseLargestFirings(index: TraceIndex, limit = 3): RankedFiring
       chosen.push(firing);
     }
   }
-  return chosen.sort((a, b) => a.stage.id - b.stage.id || a.at - b.at);
+  return chosen.sort((a, b) => a.stage.id - b.stage.id || a.position - b.position);
 }
 
 function firingsIn(index: TraceIndex, kernel: KernelInfo): RankedFiring[] {
   const { trace } = index;
   const stages = trace.stages.filter((stage) => stage.kernel === kernel.id);
   const counts = new Map<number, number>();
-  const firings: (Pick<RankedFiring, "stage" | "at" | "step" | "rule" | "kernel"> & Difference)[] = [];
+  const firings: (Pick<RankedFiring, "stage" | "position" | "step" | "rule" | "kernel"> & Difference)[] = [];
   for (const stage of stages) {
     stage.steps.forEach((step, i) => {
       if (step.rule === null) return;
       const times = (counts.get(step.rule) ?? 0) + 1;
       counts.set(step.rule, times);
       if (times > SAMPLES) return;
-      firings.push({ stage, at: i + 1, step, rule: trace.rules[step.rule], kernel, ...countDifference(index, step) });
+      firings.push({
+        stage,
+        position: i + 1,
+        step,
+        rule: trace.rules[step.rule],
+        kernel,
+        ...countDifference(index, step),
+      });
     });
   }
   const final = findFinalNodes(index, kernel);
   const share = shareOf(index, kernel);
-  return firings.map(({ kinds, fresh, ...one }) => {
-    const reach = reachOf(index, [one.step.after, ...fresh], kernel.id, final);
-    const times = counts.get(one.rule.id)!;
-    const saved = Math.max(0, one.removed - one.added);
-    const change = kinds + Math.log2(1 + saved) + 0.25 * Math.log2(1 + one.added);
-    return { ...one, times, reach, score: share * (0.15 + reach) * change * (1 + 0.25 * Math.log2(times)) };
+  return firings.map(({ kinds, fresh, ...impact }) => {
+    const reach = reachOf(index, [impact.step.after, ...fresh], kernel.id, final);
+    const times = counts.get(impact.rule.id)!;
+    const saved = Math.max(0, impact.removed - impact.added);
+    const change = kinds + Math.log2(1 + saved) + 0.25 * Math.log2(1 + impact.added);
+    return { ...impact, times, reach, score: share * (0.15 + reach) * change * (1 + 0.25 * Math.log2(times)) };
   });
 }
 
@@ -90,8 +99,8 @@ function countDifference(index: TraceIndex, { before, after }: Step): Difference
     if (op === "LOAD" || op === "STORE") return LOAD;
     return /^(u?int|index)/.test(dtype) ? 0.5 : 1;
   };
-  const only = (own: ReadonlySet<number>, other: ReadonlySet<number>): number[] =>
-    [...own].filter((id) => !other.has(id) && weight(id) > 0);
+  const only = (reached: ReadonlySet<number>, other: ReadonlySet<number>): number[] =>
+    [...reached].filter((id) => !other.has(id) && weight(id) > 0);
   const [left, right] = [only(a, b), only(b, a)];
   const ops = (ids: readonly number[]): Set<string> => new Set(ids.map((id) => trace.nodes[id].op));
   const [was, is] = [ops(left), ops(right)];

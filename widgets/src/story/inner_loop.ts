@@ -12,7 +12,7 @@ export interface Role {
 
 export interface LoopLine {
   /** Position in the listing. */
-  at: number;
+  lineNumber: number;
   text: string;
   role: Role | null;
   nodes: readonly number[];
@@ -63,13 +63,13 @@ export function findInnerLoop(index: TraceIndex, kernel: number): InnerLoop | nu
 }
 
 function makeListing({ language }: Program, lines: LoopLine[]): LoopListing {
-  return { language, first: (lines[0]?.at ?? 0) + 1, last: (lines.at(-1)?.at ?? 0) + 1, lines };
+  return { language, first: (lines[0]?.lineNumber ?? 0) + 1, last: (lines.at(-1)?.lineNumber ?? 0) + 1, lines };
 }
 
 function linesOf(program: Program, [from, to]: readonly [number, number], roleOf: Roles): LoopLine[] {
   const lines = program.lines
     .slice(from, to + 1)
-    .map(({ text, nodes }, i) => ({ at: from + i, text, role: roleOf(nodes, text), nodes }));
+    .map(({ text, nodes }, i) => ({ lineNumber: from + i, text, role: roleOf(nodes, text), nodes }));
   return lines.filter(({ text }) => text.trim() !== "");
 }
 
@@ -85,19 +85,19 @@ export function findLoops(program: Program): [number, number][] {
 function findJumps(texts: readonly string[]): [number, number][] {
   const label = new Map<string, number>();
   const ranges: [number, number][] = [];
-  texts.forEach((text, at) => {
+  texts.forEach((text, line) => {
     const name = /^\s*([.$\w]+):/.exec(text)?.[1];
-    if (name !== undefined) label.set(name, at);
+    if (name !== undefined) label.set(name, line);
     const target = /^\s*(?:br|j\w+|b\.?\w*|@\S+ bra|s_cbranch\w*)\s.*?([.$%]*[\w.$]+)\s*$/
       .exec(text)?.[1]
       ?.replace(/^%/, "");
     for (const [labelName, begin] of label)
       if (
-        begin < at &&
+        begin < line &&
         (target === labelName ||
           (/^\s*br /.test(text) && new RegExp(`%${labelName.replace(/[.$]/g, "\\$&")}\\b`).test(text)))
       )
-        ranges.push([begin, at]);
+        ranges.push([begin, line]);
   });
   return ranges;
 }
@@ -105,12 +105,12 @@ function findJumps(texts: readonly string[]): [number, number][] {
 function findBraces(texts: readonly string[]): [number, number][] {
   const ranges: [number, number][] = [];
   const open: (number | null)[] = [];
-  texts.forEach((text, at) => {
+  texts.forEach((text, line) => {
     for (const letter of text.replace(/\{\{0\}\}|\(f?\w*\)\{[^{}]*\}/g, "")) {
-      if (letter === "{") open.push(/\b(for|while|loop)\b/.test(text) ? at : null);
+      if (letter === "{") open.push(/\b(for|while|loop)\b/.test(text) ? line : null);
       if (letter !== "}") continue;
       const begin = open.pop();
-      if (begin !== null && begin !== undefined) ranges.push([begin, at]);
+      if (begin !== null && begin !== undefined) ranges.push([begin, line]);
     }
   });
   return ranges;
@@ -118,11 +118,11 @@ function findBraces(texts: readonly string[]): [number, number][] {
 
 function findBlocks(texts: readonly string[], head: RegExp): [number, number][] {
   const indent = (text: string): number => text.length - text.trimStart().length;
-  return texts.flatMap((text, at): [number, number][] => {
+  return texts.flatMap((text, line): [number, number][] => {
     if (!head.test(text)) return [];
-    let end = at;
+    let end = line;
     while (end + 1 < texts.length && (texts[end + 1].trim() === "" || indent(texts[end + 1]) > indent(text))) end += 1;
-    return [[at, end]];
+    return [[line, end]];
   });
 }
 
@@ -139,7 +139,7 @@ function chooseRange(index: TraceIndex, program: Program): [number, number] {
     }, 0);
   const best = keepInnermost(findLoops(program)).sort((a, b) => work(b) - work(a))[0];
   if (best !== undefined && work(best) > 0) return best;
-  const linked = program.lines.flatMap(({ nodes }, at) => (nodes.length > 0 && nodes.length < 12 ? [at] : []));
+  const linked = program.lines.flatMap(({ nodes }, i) => (nodes.length > 0 && nodes.length < 12 ? [i] : []));
   return [linked[0] ?? 0, linked.at(-1) ?? program.lines.length - 1];
 }
 
@@ -150,13 +150,13 @@ function isWork({ group, op, dtype }: Node): boolean {
 /** Returns the loop of another listing with the same nodes. */
 function findNearest(program: Program, nodes: ReadonlySet<number>): [number, number] {
   const shared = ([from, to]: [number, number]): number => {
-    const own = new Set(program.lines.slice(from, to + 1).flatMap((line) => line.nodes));
-    return [...own].filter((id) => nodes.has(id)).length;
+    const loopNodes = new Set(program.lines.slice(from, to + 1).flatMap((line) => line.nodes));
+    return [...loopNodes].filter((id) => nodes.has(id)).length;
   };
   const best = keepInnermost(findLoops(program)).sort((a, b) => shared(b) - shared(a))[0];
   if (best !== undefined && shared(best) > 0) return best;
-  const linked = program.lines.flatMap((line, at) =>
-    line.nodes.length < 12 && line.nodes.some((id) => nodes.has(id)) ? [at] : [],
+  const linked = program.lines.flatMap((line, i) =>
+    line.nodes.length < 12 && line.nodes.some((id) => nodes.has(id)) ? [i] : [],
   );
   return [linked[0] ?? 0, linked.at(-1) ?? program.lines.length - 1];
 }

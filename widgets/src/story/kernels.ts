@@ -36,11 +36,11 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
   const decisions = trace.stages.flatMap((stage) => stage.decisions);
   const name = (id: number): string => {
     const op = graph.opOf.get(id);
-    const own = op === undefined ? null : graph.ops[op];
-    if (own === null) return trace.nodes[id].label;
-    const expression = own.expression === null ? null : graph.expressions[own.expression];
+    const ownOp = op === undefined ? null : graph.ops[op];
+    if (ownOp === null) return trace.nodes[id].label;
+    const expression = ownOp.expression === null ? null : graph.expressions[ownOp.expression];
     const isLast = expression !== null && expression.nodes.filter((node) => graph.opOf.has(node)).at(-1) === id;
-    return isLast ? truncate(expression.short, 30) : `“${own.label}”`;
+    return isLast ? truncate(expression.short, 30) : `“${ownOp.label}”`;
   };
   const size = (id: number): number => bytesOf(index, id);
   const isComputed = (id: number): boolean => {
@@ -56,21 +56,21 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
     ...stored
       .sort((a, b) => size(b.node) - size(a.node))
       .map(
-        (one): Cut => ({
-          node: one.node,
+        (comparison): Cut => ({
+          node: comparison.node,
           kind: "cut",
-          title: `Cut after ${name(one.node)}`,
-          number: numberOf(one) || `${bytes(size(one.node))} stored`,
-          text: writeSentence(one.reason, size(one.node)),
+          title: `Cut after ${name(comparison.node)}`,
+          number: numberOf(comparison) || `${bytes(size(comparison.node))} stored`,
+          text: writeSentence(comparison.reason, size(comparison.node)),
         }),
       ),
     ...rowBuffers.map(
-      (one): Cut => ({
-        node: one.node,
+      (comparison): Cut => ({
+        node: comparison.node,
         kind: "kept",
-        title: `Not cut: ${name(one.node)}`,
+        title: `Not cut: ${name(comparison.node)}`,
         number: "", // the sentence contains the size of the row
-        text: capitalize(`${one.reason}. The operation needs no kernel of its own.`),
+        text: capitalize(`${comparison.reason}. The operation needs no kernel of its own.`),
       }),
     ),
   ];
@@ -90,7 +90,8 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
 
 function numberOf({ compared }: Decision): string {
   const over =
-    compared.find((one) => one.over && /times/.test(one.what)) ?? compared.find((one) => /times/.test(one.what));
+    compared.find((comparison) => comparison.over && /times/.test(comparison.what)) ??
+    compared.find((comparison) => /times/.test(comparison.what));
   return over === undefined
     ? ""
     : `computed ${over.value === 1 ? "once" : `${formatPlain(over.value)} times`}${over.over ? `, limit ${formatPlain(over.bound)}` : ""}`;
@@ -114,7 +115,7 @@ function capitalize(text: string): string {
 function bytesOf({ trace }: TraceIndex, node: number): number {
   const { shape, dtype } = trace.nodes[node];
   const each = /64/.test(dtype) ? 8 : /16/.test(dtype) ? 2 : /8|bool/.test(dtype) ? 1 : 4;
-  return (shape ?? []).reduce<number>((all, one) => all * Number(one), 1) * each;
+  return (shape ?? []).reduce<number>((all, size) => all * Number(size), 1) * each;
 }
 
 interface KernelLayout {
@@ -260,12 +261,12 @@ function placeInFramesAt(
 ): KernelLayout | null {
   const kernels = ownKernels(index);
   const kernelOf = graph.ops.map(({ id, kind }) => (kind === "input" ? undefined : index.firstKernelOf.get(id)));
-  const frames: (SceneFrame & { kernel: KernelInfo; own: number[]; columns: number[]; rows: number[] })[] = [];
+  const frames: (SceneFrame & { kernel: KernelInfo; ops: number[]; columns: number[]; rows: number[] })[] = [];
   for (const kernel of kernels) {
-    const own = graph.ops.map((_, i) => i).filter((i) => kernelOf[i] === kernel.id);
-    const positions = new Map(own.map((op, i) => [op, i]));
+    const kernelOps = graph.ops.map((_, i) => i).filter((i) => kernelOf[i] === kernel.id);
+    const positions = new Map(kernelOps.map((op, i) => [op, i]));
     const columns = columnsOf(
-      own.map((op) => graph.ops[op].sources.flatMap(({ op: from }) => positions.get(from) ?? [])),
+      kernelOps.map((op) => graph.ops[op].sources.flatMap(({ op: from }) => positions.get(from) ?? [])),
     );
     const filled: number[] = [];
     const rows = columns.map((column) => {
@@ -277,18 +278,18 @@ function placeInFramesAt(
     const title = readableName(kernel);
     const w = Math.max(2 * PAD + wide * size.w + (wide - 1) * size.gapX, 150);
     const hgt = HEAD + PAD + tall * size.h + (tall - 1) * size.gapY;
-    const shown = truncate(`${kernel.id} · ${title}`, Math.floor((w - 20) / 7.2));
+    const frameTitle = truncate(`${kernel.id} · ${title}`, Math.floor((w - 20) / 7.2));
     frames.push({
       id: String(kernel.id),
       x: 0,
       y: 0,
       w,
       h: hgt,
-      title: shown,
+      title: frameTitle,
       sub: truncate(kernel.name, Math.floor((w - 20) / 6.8)),
       hue: hueOf(kernel.id),
       kernel,
-      own,
+      ops: kernelOps,
       columns,
       rows,
     });
@@ -300,7 +301,7 @@ function hueOf(kernel: number): number {
   return [210, 75, 300, 30, 165, 260, 350, 120][kernel % 8];
 }
 
-type Block = SceneFrame & { own: number[]; columns: number[]; rows: number[] };
+type Block = SceneFrame & { ops: number[]; columns: number[]; rows: number[] };
 
 function arrangeFrames(frames: Block[], graph: OpGraph, room: Room, size: Size, limit: number): KernelLayout | null {
   const gap = Math.max(34, size.gapX);
@@ -327,11 +328,11 @@ function arrangeFrames(frames: Block[], graph: OpGraph, room: Room, size: Size, 
   bands.forEach((band, k) => {
     const used = band.reduce((sum, frame) => sum + frame.w, 0) + (band.length - 1) * gap;
     const more = Math.max(0, (room.width - left - used - 2) / band.length);
-    let at = left;
+    let x = left;
     for (const frame of band) {
       frame.w += Math.min(more, frame.w * 0.8);
-      Object.assign(frame, { x: at, y, h: heights[k] });
-      at += frame.w + gap;
+      Object.assign(frame, { x, y, h: heights[k] });
+      x += frame.w + gap;
     }
     y += heights[k] + 24 + spare;
   });
@@ -344,7 +345,7 @@ function arrangeFrames(frames: Block[], graph: OpGraph, room: Room, size: Size, 
       return all;
     }, []);
     const step = wide === 0 ? 0 : (frame.w - 2 * PAD - size.w) / wide;
-    frame.own.forEach((op, i) => {
+    frame.ops.forEach((op, i) => {
       const { label, shape, kind, size: dims, code: text } = graph.ops[op];
       const numbers = squeezeSizes(dims);
       const inner = frame.h - HEAD - PAD;
@@ -375,7 +376,7 @@ function arrangeFrames(frames: Block[], graph: OpGraph, room: Room, size: Size, 
 }
 
 function chooseClass(view: string, from: number, to: number, frames: readonly Block[]): string {
-  const frame = (op: number): Block | undefined => frames.find(({ own }) => own.includes(op));
+  const frame = (op: number): Block | undefined => frames.find(({ ops }) => ops.includes(op));
   const [a, b] = [frame(from), frame(to)];
   return a !== undefined && b !== undefined && a !== b ? "cut" : view === "" ? "" : "view";
 }
@@ -429,16 +430,16 @@ function placeBoxes(index: TraceIndex, graph: OpGraph, room: Room): KernelLayout
   const position =
     fitBoxes(sources, room, BOXES) ??
     fitBoxes(sources, { ...room, height: Number.POSITIVE_INFINITY }, BOXES.slice(-1))!;
-  const { size, at } = position;
+  const { size, centers } = position;
   const letters = Math.floor((size.w - 12) / 6.9);
   const nodes = kernels.map((kernel, i): SceneNode => {
-    const own = listComputing(graph).filter(({ id }) => index.firstKernelOf.get(id) === kernel.id).length;
-    const what = own === 0 ? "" : `${count(own, "operation")} → `;
+    const opCount = listComputing(graph).filter(({ id }) => index.firstKernelOf.get(id) === kernel.id).length;
+    const what = opCount === 0 ? "" : `${count(opCount, "operation")} → `;
     const lines = [`${what}${bytes(kernel.bytes_written)}`, kernel.name];
     return {
       id: `k${kernel.id}`,
-      x: at[i][0],
-      y: at[i][1],
+      x: centers[i][0],
+      y: centers[i][1],
       w: size.w,
       h: size.h,
       label: truncate(`${kernel.id} · ${readableName(kernel)}`, letters),
@@ -450,5 +451,5 @@ function placeBoxes(index: TraceIndex, graph: OpGraph, room: Room): KernelLayout
   const edges = sources.flatMap((from, i) =>
     from.map((source) => ({ from: `k${kernels[source].id}`, to: `k${kernels[i].id}`, cls: "cut" })),
   );
-  return { state: { nodes, edges }, height: Math.max(...at.map(([, y]) => y + size.h)) };
+  return { state: { nodes, edges }, height: Math.max(...centers.map(([, y]) => y + size.h)) };
 }

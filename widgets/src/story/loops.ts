@@ -70,16 +70,16 @@ export function tileOf(axes: Step["axes"], opts: readonly string[]): Tile | null
     if (name === "THREAD") threads = true;
     if (!["VECTOR", "UPCAST", "LOCAL"].includes(name) || amount === undefined) continue;
     const id = Number(axis);
-    if (!outputs.some((one) => one.id === id)) continue;
+    if (!outputs.some((output) => output.id === id)) continue;
     width.set(id, (width.get(id) ?? 1) * Number(amount));
     if (name === "VECTOR") lanes = Number(amount);
   }
   const [row, column] = outputs.length === 1 ? [null, outputs[0]] : outputs.slice(-2);
-  const of = (one: { id: number; size: number } | null): [number, number] =>
-    one === null ? [1, 1] : [one.size, Math.min(one.size, width.get(one.id) ?? 1)];
+  const of = (axis: { id: number; size: number } | null): [number, number] =>
+    axis === null ? [1, 1] : [axis.size, Math.min(axis.size, width.get(axis.id) ?? 1)];
   const [rows, tileRows] = of(row);
   const [columns, tileColumns] = of(column);
-  const others = outputs.slice(0, -2).reduce((all, one) => all * one.size, 1);
+  const others = outputs.slice(0, -2).reduce((all, output) => all * output.size, 1);
   return { rows, columns, tileRows, tileColumns, lanes: Math.min(lanes, tileColumns), others, threads };
 }
 
@@ -317,10 +317,10 @@ export class LoopsPage implements Page {
         this.rows.set(key, row);
         void row.offsetWidth; // the animation starts from there
       }
-      const shown = index.withNames(text, this.owner);
+      const namedText = index.withNames(text, this.owner);
       replaceChildren(
         row,
-        h("span", { class: "text", title: shown }, ...colorText(shown)),
+        h("span", { class: "text", title: namedText }, ...colorText(namedText)),
         kind === "" ? null : h("span", { class: `axis-tag axis-${kind}`, title: AXIS_WORDS[kind] ?? "" }, kind),
       );
       row.style.height = `${tall}px`;
@@ -363,8 +363,8 @@ export class LoopsPage implements Page {
     const done = s("path", { class: "done" });
     const box = s("rect", { class: "now", width: tileW, height: tileH });
     const lanes = s("path", { class: "lanes", d: drawLaneLines(tile, tileW, tileH) });
-    const put = (at: number): void => {
-      const [row, column] = [Math.floor(at / across), at % across];
+    const put = (index: number): void => {
+      const [row, column] = [Math.floor(index / across), index % across];
       const [left, top] = [x + Math.min(w - tileW, column * stepW), y + Math.min(tall - tileH, row * stepH)];
       for (const layer of [box, lanes]) layer.setAttribute("transform", `translate(${left} ${top})`);
       done.setAttribute(

@@ -122,10 +122,11 @@ export function expressionsOf({ trace }: TraceIndex): Expression[] {
     expression.nodes.push(node.id);
   }
   const all = [...expressions.values()];
-  for (const one of all) if (one.short === one.text) one.short = shortOf(one, all);
+  for (const entry of all) if (entry.short === entry.text) entry.short = shortOf(entry, all);
   const times = new Map<string, number>();
   for (const { short } of all) times.set(short, (times.get(short) ?? 0) + 1);
-  for (const one of all) if (times.get(one.short)! > 1 && one.call !== "") one.short = `${one.short} · ${one.call}`;
+  for (const entry of all)
+    if (times.get(entry.short)! > 1 && entry.call !== "") entry.short = `${entry.short} · ${entry.call}`;
   return all;
 }
 
@@ -188,12 +189,12 @@ export function buildOpGraph(index: TraceIndex): OpGraph {
   }
   for (const op of ops) {
     if (op.kind === "input") continue;
-    const own = new Set(op.nodes);
+    const opNodes = new Set(op.nodes);
     const visited = new Set<number>();
     for (const id of op.nodes) {
       for (const src of trace.nodes[id].src) {
-        if (own.has(src)) continue;
-        const { base, view } = followViews(trace, src, own, inputs);
+        if (opNodes.has(src)) continue;
+        const { base, view } = followViews(trace, src, opNodes, inputs);
         const from = base === null ? undefined : opOf.get(base);
         if (from === undefined || ops[from] === op || visited.has(from)) continue;
         visited.add(from);
@@ -315,7 +316,7 @@ export const COUNTED =
 function followViews(
   trace: Trace,
   id: number,
-  own: ReadonlySet<number>,
+  opNodes: ReadonlySet<number>,
   inputs: ReadonlySet<number>,
 ): { base: number | null; view: string } {
   const words: string[] = [];
@@ -325,7 +326,7 @@ function followViews(
     const word = viewWord(node, inner);
     if (word !== "" && !words.includes(word)) words.push(word);
     node = inner;
-    if (own.has(node.id)) return { base: null, view: "" };
+    if (opNodes.has(node.id)) return { base: null, view: "" };
   }
   return { base: node.group === "const" ? null : node.id, view: words.reverse().join(", ") };
 }
@@ -333,7 +334,8 @@ function followViews(
 function viewWord(node: Node, inner: Node): string {
   switch (node.op) {
     case "EXPAND": {
-      const size = (shape: Node["shape"]): number => (shape ?? []).reduce<number>((all, one) => all * Number(one), 1);
+      const size = (shape: Node["shape"]): number =>
+        (shape ?? []).reduce<number>((all, length) => all * Number(length), 1);
       const times = size(node.shape) / Math.max(1, size(inner.shape));
       return Number.isFinite(times) && times > 1 ? `repeat ${times}×` : "";
     }
@@ -409,21 +411,22 @@ function gather(ops: readonly Op[], keyOf: (op: Op) => string, name: (op: Op) =>
     const reads = op.sources.flatMap(({ op: from }) => groupOf.get(from) ?? []);
     const existing = open.get(key);
     const lowest = Math.max(0, ...reads.map((group) => depth[group] + (group === existing ? 0 : 1)));
-    let at = existing;
-    if (at === undefined || depth[at] < lowest) {
-      at = groups.length;
+    let groupIndex = existing;
+    if (groupIndex === undefined || depth[groupIndex] < lowest) {
+      groupIndex = groups.length;
       groups.push({ label: name(op), sub: "", kind: "alu", ops: [], sources: [], size: [], code: "" });
       depth.push(lowest);
-      open.set(key, at);
+      open.set(key, groupIndex);
     }
-    groupOf.set(i, at);
-    const group = groups[at];
+    groupOf.set(i, groupIndex);
+    const group = groups[groupIndex];
     group.ops.push(i);
     group.size = op.size;
     if (op.kind === "reduce") group.kind = "reduce";
     for (const { op: from, view } of op.sources) {
       const source = groupOf.get(from);
-      if (source === undefined || source === at || group.sources.some((one) => one.group === source)) continue;
+      if (source === undefined || source === groupIndex || group.sources.some((edge) => edge.group === source))
+        continue;
       group.sources.push({ group: source, view });
     }
   });
@@ -452,7 +455,7 @@ export interface Product {
 
 /** Returns the largest product. */
 export function productOf({ ops, expressions }: OpGraph): Product | null {
-  const size = (op: Op): number => op.size.reduce<number>((all, one) => all * Number(one), 1);
+  const size = (op: Op): number => op.size.reduce<number>((all, length) => all * Number(length), 1);
   let best: Product | null = null;
   let largest = 0;
   ops.forEach((op, i) => {
@@ -471,8 +474,8 @@ export function productOf({ ops, expressions }: OpGraph): Product | null {
         shape: ops[from].shape,
         view,
       })),
-      products: shapeWords(multiply.size.filter((one) => one !== 1)),
-      result: shapeWords(op.size.filter((one) => one !== 1)),
+      products: shapeWords(multiply.size.filter((length) => length !== 1)),
+      result: shapeWords(op.size.filter((length) => length !== 1)),
       each: size(multiply) / Math.max(1, size(op)),
       isWindowed: twice.some(({ view }) => view.includes("windows")),
     };

@@ -27,22 +27,22 @@ interface Line {
 export function listProgramLines(graph: OpGraph, sources: readonly { text: string }[]): Line[] {
   const spans = graph.expressions.filter(({ frame }) => frame !== null);
   const keys = new Map<string, Expression[]>();
-  for (const one of spans) {
-    const key = `${one.frame!.source}:${one.frame!.line}`;
-    keys.set(key, [...(keys.get(key) ?? []), one]);
+  for (const expression of spans) {
+    const key = `${expression.frame!.source}:${expression.frame!.line}`;
+    keys.set(key, [...(keys.get(key) ?? []), expression]);
   }
   const places = [...keys.values()].sort(
     ([a], [b]) => a.frame!.source - b.frame!.source || a.frame!.line - b.frame!.line,
   );
-  return places.map((own) => {
-    const { source, line } = own[0].frame!;
+  return places.map((lineExpressions) => {
+    const { source, line } = lineExpressions[0].frame!;
     const text = sources[source]?.text.split("\n")[line - 1] ?? "";
     const owner: (number | null)[] = Array.from(text, () => null);
     // the widest first, so that an inner expression keeps its own characters
-    const wide = [...own].sort((a, b) => widthOf(b, line, text) - widthOf(a, line, text));
-    for (const one of wide) {
-      const [from, to] = findColumns(one, line, text);
-      for (let i = from; i < to; i += 1) if (text[i] !== " ") owner[i] = one.id;
+    const wide = [...lineExpressions].sort((a, b) => widthOf(b, line, text) - widthOf(a, line, text));
+    for (const expression of wide) {
+      const [from, to] = findColumns(expression, line, text);
+      for (let i = from; i < to; i += 1) if (text[i] !== " ") owner[i] = expression.id;
     }
     const [from, to] =
       places.length === 1 ? trimToOperations(text, owner) : [text.length - text.trimStart().length, text.length];
@@ -115,15 +115,15 @@ export class PythonPage implements Page {
   constructor(private readonly store: Store) {
     const { trace } = store.index;
     this.graph = buildOpGraph(store.index);
-    const own = this.graph.expressions.map((expression) => ({
+    const expressionOps = this.graph.expressions.map((expression) => ({
       expression,
       ops: this.graph.ops.filter((op) => op.expression === expression.id && op.kind !== "input"),
     }));
-    const chosen = own.filter(({ ops }) => ops.length > 0);
-    const shown = [...chosen].sort((a, b) => b.ops.length - a.ops.length).slice(0, MOST_CARDS);
+    const chosen = expressionOps.filter(({ ops }) => ops.length > 0);
+    const largest = [...chosen].sort((a, b) => b.ops.length - a.ops.length).slice(0, MOST_CARDS);
     this.cards = chosen
-      .filter((one) => shown.includes(one))
-      .map((one, i) => ({ ...one, element: this.makeCard(one.expression, one.ops, i) }));
+      .filter((entry) => largest.includes(entry))
+      .map((entry, i) => ({ ...entry, element: this.makeCard(entry.expression, entry.ops, i) }));
     const hiddenCount = chosen.length - this.cards.length;
     const lines = listProgramLines(this.graph, trace.sources);
     const shownLines = lines.slice(0, MOST_LINES);
@@ -153,15 +153,15 @@ export class PythonPage implements Page {
 
   private makeLine(number: number, pieces: readonly Piece[], numbered: boolean): HTMLElement {
     const parts = pieces.map(({ text, expression }) => {
-      const at = this.cards.findIndex((card) => card.expression.id === expression);
-      if (at < 0) return h("span", {}, text);
-      const choose = (): void => this.store.select(this.cards[at].expression.nodes);
+      const cardIndex = this.cards.findIndex((card) => card.expression.id === expression);
+      if (cardIndex < 0) return h("span", {}, text);
+      const choose = (): void => this.store.select(this.cards[cardIndex].expression.nodes);
       return h(
         "button",
         {
           type: "button",
-          class: `part ${toneClass(at)}`,
-          "data-card": at,
+          class: `part ${toneClass(cardIndex)}`,
+          "data-card": cardIndex,
           title: "Select what this builds",
           onclick: choose,
         },
@@ -171,7 +171,7 @@ export class PythonPage implements Page {
     return h("div", { class: "program-line" }, numbered ? h("u", {}, String(number)) : null, ...parts);
   }
 
-  private makeCard(expression: Expression, ops: readonly Op[], at: number): HTMLElement {
+  private makeCard(expression: Expression, ops: readonly Op[], cardIndex: number): HTMLElement {
     const { trace } = this.store.index;
     const views = expression.nodes.filter((id) => trace.nodes[id].group === "movement").length;
     const constants = expression.nodes.filter((id) => trace.nodes[id].group === "const").length;
@@ -193,7 +193,11 @@ export class PythonPage implements Page {
     if (ops.length > limit) chips.push(h("i", {}, `+ ${ops.length - limit}`));
     return h(
       "section",
-      { class: `expr-card ${toneClass(at)}`, "data-card": at, style: `--weight:${Math.min(limit, ops.length) + 1}` },
+      {
+        class: `expr-card ${toneClass(cardIndex)}`,
+        "data-card": cardIndex,
+        style: `--weight:${Math.min(limit, ops.length) + 1}`,
+      },
       h("h3", { title: expression.text }, truncate(expression.short, 42)),
       h("p", { class: "faint", title: COUNTED }, counts.join(", ")),
       h("div", { class: "op-chips" }, ...chips),
@@ -203,9 +207,9 @@ export class PythonPage implements Page {
   show(step: number, ms: number): void {
     this.step = step;
     for (const piece of this.element.querySelectorAll<HTMLElement>("[data-card]")) {
-      const at = Number(piece.dataset.card);
-      piece.classList.toggle("off", at > step);
-      piece.classList.toggle("current", at === step && this.cards.length > 1);
+      const cardIndex = Number(piece.dataset.card);
+      piece.classList.toggle("off", cardIndex > step);
+      piece.classList.toggle("current", cardIndex === step && this.cards.length > 1);
     }
     this.drawArrows(ms > 0);
   }
@@ -225,9 +229,9 @@ export class PythonPage implements Page {
     replaceChildren(this.arrows);
     const box = this.element.getBoundingClientRect();
     if (this.element.classList.contains("is-long") || box.width < 820) return;
-    for (let at = 0; at <= this.step; at += 1) {
-      const parts = this.element.querySelectorAll(`.part[data-card="${at}"]`);
-      const card = this.element.querySelector(`.expr-card[data-card="${at}"]`);
+    for (let cardIndex = 0; cardIndex <= this.step; cardIndex += 1) {
+      const parts = this.element.querySelectorAll(`.part[data-card="${cardIndex}"]`);
+      const card = this.element.querySelector(`.expr-card[data-card="${cardIndex}"]`);
       const widest = [...parts].sort((a, b) => b.getBoundingClientRect().width - a.getBoundingClientRect().width)[0];
       if (widest === undefined || card === null) continue;
       const [a, b] = [widest.getBoundingClientRect(), card.getBoundingClientRect()];
@@ -236,8 +240,8 @@ export class PythonPage implements Page {
       if (y2 - y1 < 24) continue;
       const m = (y2 - y1) / 2;
       const d = `M${x1} ${y1}C${x1} ${y1 + m} ${x2} ${y2 - m} ${x2} ${y2}m-6 -8l6 8l6 -8`;
-      const path = s("path", { d, class: toneClass(at), pathLength: 1 });
-      if (moves && at === this.step) path.classList.add("drawn");
+      const path = s("path", { d, class: toneClass(cardIndex), pathLength: 1 });
+      if (moves && cardIndex === this.step) path.classList.add("drawn");
       this.arrows.append(path);
     }
   }
@@ -245,7 +249,7 @@ export class PythonPage implements Page {
   head(step: number): Child[] {
     const { expressions } = this.graph;
     const { trace } = this.store.index;
-    const nodes = expressions.flatMap((one) => one.nodes);
+    const nodes = expressions.flatMap((expression) => expression.nodes);
     const views = nodes.filter((id) => trace.nodes[id].group === "movement").length;
     const constants = nodes.filter((id) => trace.nodes[id].group === "const").length;
     const othersText = [
@@ -258,13 +262,13 @@ export class PythonPage implements Page {
       othersText.length > 0
         ? ` ${lines === 1 ? "It also builds" : "They also build"} ${joinList(othersText)}, which compute${views + constants === 1 ? "s" : ""} nothing.`
         : "";
-    const own = listComputing(this.graph);
-    const foreign = own.filter(({ expression }) => expression === null).length;
+    const computing = listComputing(this.graph);
+    const foreign = computing.filter(({ expression }) => expression === null).length;
     const from = foreign > 0 ? `, ${foreign} of them without a line here` : "";
-    const at = this.cards[step];
+    const card = this.cards[step];
     const now =
-      at === undefined || this.cards.length < 2 ? [] : [" Here: ", code(truncate(at.expression.short, 40)), "."];
-    return [what, bold(count(own.length, "operation")), `${from}.${others}`, ...now];
+      card === undefined || this.cards.length < 2 ? [] : [" Here: ", code(truncate(card.expression.short, 40)), "."];
+    return [what, bold(count(computing.length, "operation")), `${from}.${others}`, ...now];
   }
 
   caption(step: number): string {

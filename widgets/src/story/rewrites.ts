@@ -65,7 +65,7 @@ export class RewritesPage implements Page {
   );
   private readonly card = h("section", { class: "rule-card", tabindex: 0, "aria-label": "The rule" });
   private step = 0;
-  private shown = -1;
+  private shownFiring = -1;
   private readonly sizes = new ResizeObserver(() => this.draw(0));
 
   /** `open`: shows a step of this page. `leave`: shows a firing in the workbench. */
@@ -105,10 +105,12 @@ export class RewritesPage implements Page {
 
   show(step: number, ms: number): void {
     this.step = step;
-    const at = Math.floor(step / 2);
-    this.tabs.querySelectorAll("button").forEach((tab, i) => tab.setAttribute("aria-pressed", String(i === at)));
-    if (at !== this.shown) this.describe(this.firings[at]);
-    this.shown = at;
+    const firingIndex = Math.floor(step / 2);
+    this.tabs
+      .querySelectorAll("button")
+      .forEach((tab, i) => tab.setAttribute("aria-pressed", String(i === firingIndex)));
+    if (firingIndex !== this.shownFiring) this.describe(this.firings[firingIndex]);
+    this.shownFiring = firingIndex;
     const isAfter = step % 2 === 1;
     this.phase.textContent = isAfter ? "after: new nodes" : "before: matched nodes";
     this.phase.classList.toggle("after", isAfter);
@@ -127,25 +129,25 @@ export class RewritesPage implements Page {
   /** Returns one side of a firing and the height that it needs; nodes that the other side lacks are marked. */
   private drawSide({ step }: RankedFiring, isAfter: boolean, room: Room): SceneState & { height: number } {
     const { index } = this.store;
-    const [own, other] = isAfter ? [step.after, step.before] : [step.before, step.after];
+    const [root, other] = isAfter ? [step.after, step.before] : [step.before, step.after];
     const elsewhere = new Set(index.reachable([other]));
-    const shown = partOf(index.trace.nodes, own, elsewhere);
-    const positions = new Map(shown.map((id, i) => [id, i]));
-    const sources = shown.map((id) => [...new Set(index.node(id).src)].flatMap((src) => positions.get(src) ?? []));
+    const nodeIds = partOf(index.trace.nodes, root, elsewhere);
+    const positions = new Map(nodeIds.map((id, i) => [id, i]));
+    const sources = nodeIds.map((id) => [...new Set(index.node(id).src)].flatMap((src) => positions.get(src) ?? []));
     const placement =
       fitBoxes(sources, room, SIZES) ??
       fitBoxes(sources, { ...room, height: Number.POSITIVE_INFINITY }, SIZES.slice(-1));
     if (placement === null) return { nodes: [], edges: [], height: 0 };
-    const { size, at } = placement;
+    const { size, centers } = placement;
     const letters = Math.floor((size.w - 10) / 6.9);
-    const nodes = shown.map((id, i): SceneNode => {
+    const nodes = nodeIds.map((id, i): SceneNode => {
       const node = index.node(id);
       const mark = elsewhere.has(id) ? "" : isAfter ? " new" : " match";
       const { label, sub } = wordsOf(node, this.nameNode(node));
       return {
         id: `u${id}`,
-        x: at[i][0],
-        y: at[i][1],
+        x: centers[i][0],
+        y: centers[i][1],
         w: size.w,
         h: size.h,
         label: truncate(label, letters),
@@ -154,7 +156,7 @@ export class RewritesPage implements Page {
         title: `${node.label} ${node.detail}`,
       };
     });
-    const edges = shown.flatMap((id, i) => sources[i].map((from) => ({ from: `u${shown[from]}`, to: `u${id}` })));
+    const edges = nodeIds.flatMap((id, i) => sources[i].map((from) => ({ from: `u${nodeIds[from]}`, to: `u${id}` })));
     return { nodes, edges, height: heightOf(placement) };
   }
 
@@ -163,7 +165,7 @@ export class RewritesPage implements Page {
     return this.store.index.withNames(node.label, firing.kernel.same_as ?? firing.kernel.id);
   }
 
-  private describe({ rule, stage, step, removed, added, reach, kernel, at }: RankedFiring): void {
+  private describe({ rule, stage, step, removed, added, reach, kernel, position }: RankedFiring): void {
     const { index } = this.store;
     const frame = index.frameOf(step.before, kernel.id);
     const calls =
@@ -188,7 +190,7 @@ export class RewritesPage implements Page {
       h("p", {}, h("b", {}, "Effect. "), `${effect.join(", ")}.${share}`),
       h("dl", {}, ...list),
     );
-    this.store.go({ stage: stage.id, step: at, graph: "uops", panel: "rewrites", kernel: kernel.id }, true);
+    this.store.go({ stage: stage.id, step: position, graph: "uops", panel: "rewrites", kernel: kernel.id }, true);
   }
 
   head(): Child[] {
@@ -237,8 +239,8 @@ export function partOf(nodes: readonly Node[], root: number, elsewhere: Readonly
 }
 
 function depthOf(nodes: readonly Node[], id: number, within: ReadonlySet<number>): number {
-  const own = nodes[id].src.filter((src) => within.has(src) && src !== id);
-  return own.length === 0 ? 0 : 1 + Math.max(...own.map((src) => depthOf(nodes, src, within)));
+  const innerSources = nodes[id].src.filter((src) => within.has(src) && src !== id);
+  return innerSources.length === 0 ? 0 : 1 + Math.max(...innerSources.map((src) => depthOf(nodes, src, within)));
 }
 
 function wordsOf(node: Node, named: string): { label: string; sub: string } {

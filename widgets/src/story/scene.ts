@@ -130,7 +130,7 @@ export class Scene {
       if (!isThere) entry.to = entry.from = entry.now;
     }
     this.join(state.edges);
-    this.findWays(state);
+    this.findRoutes(state);
     this.play(ms);
   }
 
@@ -168,7 +168,7 @@ export class Scene {
   }
 
   /** Routes the edges around the final positions of boxes and around the titles of frames. */
-  private findWays({ nodes, edges, frames = [] }: SceneState): void {
+  private findRoutes({ nodes, edges, frames = [] }: SceneState): void {
     for (const entry of this.joined.values()) entry.before = entry.now;
     const boxes = new Map<string, Area>(nodes.map(({ id, x, y, w, h: tall }) => [id, { x, y, w, h: tall }]));
     const places = JSON.stringify([this.room, [...boxes], edges.map(({ from, to }) => [from, to]), frames]);

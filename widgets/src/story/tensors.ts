@@ -62,7 +62,7 @@ function sourcesOf(groups: readonly OpGroup[]): number[][] {
 
 /** Returns the boxes and lines of a drawable graph. `marked`: groups to highlight. */
 export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number> = new Set()): SceneState {
-  const { size, at } = placed;
+  const { size, centers } = placed;
   const letters = Math.floor((size.w - 10) / LETTER);
   const nodes = groups.map((group, i): SceneNode => {
     const dims = squeezeSizes(group.size);
@@ -72,8 +72,8 @@ export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number
     const lines = isWhole && group.code.startsWith("reads") && size.h >= 60 ? [group.sub, group.code] : [group.sub];
     return {
       id: `n${i}`,
-      x: at[i][0],
-      y: at[i][1],
+      x: centers[i][0],
+      y: centers[i][1],
       w: size.w,
       h: size.h,
       label: truncate(group.label, letters),
@@ -85,7 +85,7 @@ export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number
   });
   const edges = groups.flatMap(({ sources }, i) =>
     sources.map(({ group, view }) => {
-      const isRoomy = size.gapX >= 44 && at[i][0] - at[group][0] - size.w >= LABELLED;
+      const isRoomy = size.gapX >= 44 && centers[i][0] - centers[group][0] - size.w >= LABELLED;
       const words = view.length <= MOST_LETTERS ? view : (view.split(", ").at(-1) ?? "");
       return {
         from: `n${group}`,
@@ -101,7 +101,7 @@ export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number
 /** Returns the numeric sizes, without axes of one element if there are many axes. */
 export function squeezeSizes(size: readonly (number | string)[]): number[] {
   const numbers = size.map(Number).filter((value) => Number.isFinite(value));
-  return numbers.length > 2 ? numbers.filter((one) => one !== 1) : numbers;
+  return numbers.length > 2 ? numbers.filter((size) => size !== 1) : numbers;
 }
 
 const LEGEND = [
@@ -144,7 +144,10 @@ export class TensorsPage implements Page {
     const room = { width: this.stage.clientWidth, height: this.stage.clientHeight };
     if (room.width < 50) return;
     this.drawn = makeDrawable(this.graph, room);
-    const low = Math.max(room.height, ...this.drawn.placed.at.map(([, y]) => y + this.drawn!.placed.size.h / 2 + 4));
+    const low = Math.max(
+      room.height,
+      ...this.drawn.placed.centers.map(([, y]) => y + this.drawn!.placed.size.h / 2 + 4),
+    );
     this.scene.resize(room.width, low);
     this.draw(0);
   }

@@ -28,7 +28,7 @@ const DOT = 10; // the radius of a kernel's dot
 
 /** Returns the least time of a kernel's work on this machine, in microseconds; null if unknown. */
 export function computeLeastTime({ trace }: TraceIndex, { id, flops, bytes_moved: moved }: KernelInfo): number | null {
-  const roof = trace.roofs.find((one) => one.kernel === id);
+  const roof = trace.roofs.find((row) => row.kernel === id);
   if (roof === undefined) return null;
   const arithmetic = roof.gflops > 0 ? flops / roof.gflops / 1e3 : 0;
   const memory = roof.gb_per_s > 0 ? moved / roof.gb_per_s / 1e3 : 0;
@@ -73,13 +73,13 @@ export class TimePage implements Page {
   }
 
   /** The slowest kernels, in execution order. */
-  private get shown(): Timed[] {
+  private get visibleKernels(): Timed[] {
     const slow = [...this.timed].sort((a, b) => b.us - a.us).slice(0, MOST_CARDS);
     return this.timed.filter((timed) => slow.includes(timed));
   }
 
   get count(): number {
-    return 1 + (this.timed.length > 1 ? this.shown.length : 0);
+    return 1 + (this.timed.length > 1 ? this.visibleKernels.length : 0);
   }
 
   /** The statistic of the times: "medians". */
@@ -146,7 +146,7 @@ export class TimePage implements Page {
   }
 
   private drawCards(): void {
-    const cards = this.shown.map(({ kernel, us }) => {
+    const cards = this.visibleKernels.map(({ kernel, us }) => {
       const verdict = this.findVerdict(kernel.id);
       const run = this.store.index.runOf(kernel.id)!;
       return h(
@@ -176,7 +176,7 @@ export class TimePage implements Page {
   }
 
   private mark(): void {
-    const chosen = this.step === 0 ? undefined : this.shown[this.step - 1]?.kernel.id;
+    const chosen = this.step === 0 ? undefined : this.visibleKernels[this.step - 1]?.kernel.id;
     for (const card of this.cards.querySelectorAll<HTMLElement>(".time-card"))
       card.classList.toggle("on", chosen !== undefined && Number(card.dataset.kernel) === chosen);
     for (const mark of this.picture.querySelectorAll<SVGElement>("[data-kernel]"))
@@ -214,12 +214,12 @@ export class TimePage implements Page {
   /** Returns bars with the time of each kernel and the least time on the machine. */
   private drawBars(width: number, height: number): Element[] {
     const longest = Math.max(...this.timed.map(({ us }) => us), 1e-9);
-    const shown = [...this.timed]
+    const slowest = [...this.timed]
       .sort((a, b) => b.us - a.us)
       .slice(0, Math.max(1, Math.floor((height - 44) / LOW_ROW)));
-    const tall = Math.max(LOW_ROW, Math.min(92, (height - 44) / shown.length)); // of a row
-    const [first, second] = [13, 9].map((one) => Math.round((one * tall) / 58)); // heights of its bars
-    const rows = shown.flatMap(({ kernel, us, least: roof }, i) => {
+    const tall = Math.max(LOW_ROW, Math.min(92, (height - 44) / slowest.length)); // of a row
+    const [first, second] = [13, 9].map((share) => Math.round((share * tall) / 58)); // heights of its bars
+    const rows = slowest.flatMap(({ kernel, us, least: roof }, i) => {
       const share = this.findVerdict(kernel.id)?.share ?? null;
       const leastUs = share === null ? roof : Math.min(share, 1) * us; // the verdict's limit, where there is one
       const y = 36 + i * tall;
@@ -249,7 +249,7 @@ export class TimePage implements Page {
             ]),
       ];
     });
-    const what = shown.some(({ least }) => least !== null)
+    const what = slowest.some(({ least }) => least !== null)
       ? `${this.timeWord} compared with the machine's limit`
       : `${this.timeWord} of each kernel`;
     return [
@@ -284,10 +284,10 @@ export class TimePage implements Page {
     const y = (value: number): number => height - bottom - ((log(value) - y0) / (y1 - y0)) * (height - top - bottom);
     const marks: Element[] = [];
     for (let power = Math.ceil(y0); power <= y1; power += 1) {
-      const at = y(10 ** power);
+      const lineY = y(10 ** power);
       marks.push(
-        s("path", { class: "grid-line", d: `M${left} ${at}H${width - right}` }),
-        s("text", { class: "small", x: left - 6, y: at + 4, "text-anchor": "end" }, figuresText(10 ** power)),
+        s("path", { class: "grid-line", d: `M${left} ${lineY}H${width - right}` }),
+        s("text", { class: "small", x: left - 6, y: lineY + 4, "text-anchor": "end" }, figuresText(10 ** power)),
       );
     }
     for (let power = Math.ceil(x0 * 1); power <= x1; power += 1)
@@ -337,13 +337,13 @@ export class TimePage implements Page {
         [cx, cy + 22],
         [cx, cy - 20],
       ];
-      const inside = all.filter(([at]) => at - beside > left - 14 && at + beside < width + 14);
-      labels.push([text, (inside.length > 0 ? inside : all).map(([at, down]): LabelPlace => [at, down, 0])]);
+      const inside = all.filter(([x]) => x - beside > left - 14 && x + beside < width + 14);
+      labels.push([text, (inside.length > 0 ? inside : all).map(([labelX, down]): LabelPlace => [labelX, down, 0])]);
     });
     const many = points.length > 6 ? labels.length - points.length : labels.length;
     const texts = placeLabels(labels.slice(0, many), { points: spots, lines: drawn, top: 40 }).map(
-      ([at, down, angle], i) => {
-        const transform = `translate(${at.toFixed(1)} ${down.toFixed(1)}) rotate(${angle.toFixed(1)})`;
+      ([labelX, down, angle], i) => {
+        const transform = `translate(${labelX.toFixed(1)} ${down.toFixed(1)}) rotate(${angle.toFixed(1)})`;
         return s("text", { class: "small halo", transform, y: 4, "text-anchor": "middle" }, labels[i][0]);
       },
     );
@@ -388,7 +388,8 @@ export class TimePage implements Page {
   head(step: number): Child[] {
     const { index } = this.store;
     const verdicts = this.findVerdicts();
-    const chosen = step === 0 ? (verdicts?.whole ?? undefined) : this.findVerdict(this.shown[step - 1].kernel.id);
+    const chosen =
+      step === 0 ? (verdicts?.whole ?? undefined) : this.findVerdict(this.visibleKernels[step - 1].kernel.id);
     if (chosen !== undefined) {
       const end = chosen.text.indexOf(". ");
       if (end < 0) return [bold(chosen.text)];
@@ -411,7 +412,7 @@ export class TimePage implements Page {
   }
 
   caption(step: number): string {
-    return step === 0 ? "this program" : truncate(readableName(this.shown[step - 1].kernel), 28);
+    return step === 0 ? "this program" : truncate(readableName(this.visibleKernels[step - 1].kernel), 28);
   }
 
   destroy(): void {

@@ -40,15 +40,17 @@ export function drawAttempts(
   );
   const peak = Math.max(0, ...ceilings.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate));
   const y = makeAxis([...points.map(({ gflops }) => gflops), ...(peak > 0 ? [peak] : [])], HEIGHT - BOTTOM, TOP);
-  const at = whatIf.at(kernel);
+  const current = whatIf.currentBranch(kernel);
   const scale = new TimeScale(branches);
   const grid = [
-    ...x.ticks.map((value) => s("path", { class: "grid", d: `M${x.at(value)} ${TOP}V${HEIGHT - BOTTOM}` })),
-    ...y.ticks.map((value) => s("path", { class: "grid", d: `M${LEFT} ${y.at(value)}H${WIDTH - RIGHT}` })),
+    ...x.ticks.map((value) => s("path", { class: "grid", d: `M${x.positionOf(value)} ${TOP}V${HEIGHT - BOTTOM}` })),
+    ...y.ticks.map((value) => s("path", { class: "grid", d: `M${LEFT} ${y.positionOf(value)}H${WIDTH - RIGHT}` })),
     ...x.ticks.map((value) =>
-      s("text", { x: x.at(value), y: HEIGHT - BOTTOM + 13, "text-anchor": "middle" }, formatPower(value)),
+      s("text", { x: x.positionOf(value), y: HEIGHT - BOTTOM + 13, "text-anchor": "middle" }, formatPower(value)),
     ),
-    ...y.ticks.map((value) => s("text", { x: LEFT - 5, y: y.at(value) + 4, "text-anchor": "end" }, formatPower(value))),
+    ...y.ticks.map((value) =>
+      s("text", { x: LEFT - 5, y: y.positionOf(value) + 4, "text-anchor": "end" }, formatPower(value)),
+    ),
     s("text", { x: 4, y: 12, class: "unit" }, "GFLOP/s"),
     s(
       "text",
@@ -58,17 +60,19 @@ export function drawAttempts(
   ];
   const fastest = Math.max(0, ...ceilings.filter(({ kind }) => kind === "memory").map(({ rate }) => rate));
   const roof = ceilings.flatMap((ceiling) => drawCeiling(ceiling, peak, x, y, ceiling.rate < fastest));
-  const way = findOptPath(whatIf, at).flatMap((branch) => points.find((dot) => dot.branch === branch) ?? []);
-  const path = way.map((dot) => `${x.at(dot.intensity).toFixed(1)} ${y.at(dot.gflops).toFixed(1)}`).join("L");
+  const way = findOptPath(whatIf, current).flatMap((branch) => points.find((dot) => dot.branch === branch) ?? []);
+  const path = way
+    .map((dot) => `${x.positionOf(dot.intensity).toFixed(1)} ${y.positionOf(dot.gflops).toFixed(1)}`)
+    .join("L");
   const marks = points.map((dot) => {
-    const active = dot.branch === at;
+    const active = dot.branch === current;
     const says = `${nameOf(dot.branch)}: ${figuresText(dot.gflops)} GFLOP/s, ${figuresText(dot.intensity)} operations for each byte loaded, ${duration(dot.us)}`;
     return s(
       "circle",
       {
         class: `dot${active ? " on" : ""}${way.includes(dot) ? " way" : ""}`,
-        cx: x.at(dot.intensity).toFixed(1),
-        cy: y.at(dot.gflops).toFixed(1),
+        cx: x.positionOf(dot.intensity).toFixed(1),
+        cy: y.positionOf(dot.gflops).toFixed(1),
         r: active ? 6 : way.includes(dot) ? 4.5 : 3,
         style: `--heat:${Math.round(scale.relativeTime(scale.of(dot.branch) ?? 1) * 100)}%`,
         "data-branch": dot.branch.id,
@@ -98,11 +102,11 @@ export function drawAttempts(
  * Returns the roof of a kernel over its loaded bytes: the arithmetic, its working set's memory, and the nearest cache.
  */
 function listCeilings(kernel: number, { ceilings, roofs }: Pick<Trace, "ceilings" | "roofs">): RooflineCeiling[] {
-  const own = linesOf(roofs.filter((roof) => roof.kernel === kernel));
+  const kernelCeilings = linesOf(roofs.filter((roof) => roof.kernel === kernel));
   const nearest = Math.max(0, ...ceilings.filter(({ kind }) => kind === "memory").map(({ rate }) => rate));
-  if (nearest > 0 && own.every(({ kind, rate }) => kind === "arithmetic" || rate < nearest))
-    own.push({ name: "L1", kind: "memory", rate: nearest });
-  return own;
+  if (nearest > 0 && kernelCeilings.every(({ kind, rate }) => kind === "arithmetic" || rate < nearest))
+    kernelCeilings.push({ name: "L1", kind: "memory", rate: nearest });
+  return kernelCeilings;
 }
 
 /**
@@ -123,8 +127,8 @@ function drawCeiling(
   if (start >= stop) return [];
   const words = kind === "arithmetic" ? `${figuresText(rate)} GFLOP/s` : `${name} ${figuresText(rate)} GB/s`;
   const title = kind === "arithmetic" ? `${name}: ${words}` : `${words}. Loads from a nearer cache may exceed it`;
-  const [left, right] = [x.at(start), x.at(stop)];
-  const [low, high] = [y.at(rise(start)), y.at(rise(stop))];
+  const [left, right] = [x.positionOf(start), x.positionOf(stop)];
+  const [low, high] = [y.positionOf(rise(start)), y.positionOf(rise(stop))];
   const line = s(
     "path",
     { class: `roof ${kind}`, d: `M${left.toFixed(1)} ${low.toFixed(1)}L${right.toFixed(1)} ${high.toFixed(1)}` },
@@ -138,17 +142,17 @@ function drawCeiling(
   const angle = (Math.atan2(high - low, right - left) * 180) / Math.PI;
   const along = right - left;
   if (along < 40) return [line];
-  const shown = words.length * CHARACTER <= Math.hypot(along, high - low) ? words : `${figuresText(rate)} GB/s`;
-  const at = [left + along * 0.06, low + (high - low) * 0.06 + (below ? 11 : -3)];
+  const label = words.length * CHARACTER <= Math.hypot(along, high - low) ? words : `${figuresText(rate)} GB/s`;
+  const labelPosition = [left + along * 0.06, low + (high - low) * 0.06 + (below ? 11 : -3)];
   return [
     line,
     s(
       "text",
       {
         class: "roof-text",
-        transform: `translate(${at[0].toFixed(1)} ${at[1].toFixed(1)}) rotate(${angle.toFixed(1)})`,
+        transform: `translate(${labelPosition[0].toFixed(1)} ${labelPosition[1].toFixed(1)}) rotate(${angle.toFixed(1)})`,
       },
-      shown,
+      label,
     ),
   ];
 }
@@ -169,15 +173,19 @@ function dotOf(branch: Branch): Dot | null {
 /** Returns the branches that lead to this one, opt by opt, from the branch whose opts were set together. */
 function findOptPath(whatIf: WhatIf, branch: Branch | null): Branch[] {
   const way: Branch[] = [];
-  for (let at = branch; at !== null; at = at.parent === null ? null : whatIf.branches[at.parent]) {
-    way.unshift(at);
-    if (!["ApplyOpt", "UndoOpt"].includes(at.command.kind)) break;
+  for (
+    let ancestor = branch;
+    ancestor !== null;
+    ancestor = ancestor.parent === null ? null : whatIf.branches[ancestor.parent]
+  ) {
+    way.unshift(ancestor);
+    if (!["ApplyOpt", "UndoOpt"].includes(ancestor.command.kind)) break;
   }
   return way;
 }
 
 interface Axis {
-  at(value: number): number;
+  positionOf(value: number): number;
   ticks: number[];
   low: number;
   high: number;
@@ -190,7 +198,7 @@ function makeAxis(values: number[], start: number, stop: number): Axis {
   const ticks: number[] = [];
   for (let exponent = low; exponent <= high; exponent += step) ticks.push(2 ** exponent);
   return {
-    at: (value) => start + ((Math.log2(value) - low) / (high - low)) * (stop - start),
+    positionOf: (value) => start + ((Math.log2(value) - low) / (high - low)) * (stop - start),
     ticks,
     low: 2 ** low,
     high: 2 ** high,

@@ -68,13 +68,14 @@ export class TreeList {
     const rows: HTMLElement[] = [];
     const walk = (parent: number | null, depth: number): void => {
       const all = sortBranches(children.get(parent) ?? [], scale);
-      const shown = parent === null || this.opened.has(parent) ? all : this.chooseVisible(kernel, all, children);
-      for (const branch of shown) {
+      const visibleBranches =
+        parent === null || this.opened.has(parent) ? all : this.chooseVisible(kernel, all, children);
+      for (const branch of visibleBranches) {
         rows.push(this.makeRow(kernel, branch, depth, scale));
         walk(branch.id, depth + 1);
       }
-      if (shown.length < all.length && parent !== null)
-        rows.push(this.makeRest(parent, depth, all.length - shown.length));
+      if (visibleBranches.length < all.length && parent !== null)
+        rows.push(this.makeRest(parent, depth, all.length - visibleBranches.length));
     };
     walk(null, 0);
     const scrolled = this.element.scrollTop;
@@ -87,9 +88,10 @@ export class TreeList {
 
   /** Returns the nearest ancestor in the tree. */
   private parentOf(branch: Branch): number | null {
-    let at = branch.parent;
-    while (at !== null && isSearched(this.whatIf.branches[at])) at = this.whatIf.branches[at].parent;
-    return at;
+    let ancestor = branch.parent;
+    while (ancestor !== null && isSearched(this.whatIf.branches[ancestor]))
+      ancestor = this.whatIf.branches[ancestor].parent;
+    return ancestor;
   }
 
   /** Draws the results of a search: its own times, which compare only with each other. */
@@ -100,12 +102,12 @@ export class TreeList {
     if (this.search.hidden) return;
     const time = (branch: Branch): number => variantOf(branch)?.median_us ?? Infinity;
     const sorted = [...candidates].sort((a, b) => time(a) - time(b) || a.id - b.id);
-    const shown = this.opened.has(-1) ? sorted : sorted.slice(0, MOST_CHILDREN);
+    const visibleBranches = this.opened.has(-1) ? sorted : sorted.slice(0, MOST_CHILDREN);
     const more = (): void => {
       this.opened.add(-1);
       this.redraw();
     };
-    const left = sorted.length - shown.length;
+    const left = sorted.length - visibleBranches.length;
     const { before_us: before = null, after_us: after = null } = outcome ?? {};
     const pair =
       before === null || after === null
@@ -115,7 +117,7 @@ export class TreeList {
       h("summary", {}, `Search: ${count(outcome?.tried ?? candidates.length, "candidate")}`),
       pair === "" ? "" : h("p", {}, pair),
       h("p", { class: "faint" }, "Each time is the best sample of the search. Opening a candidate times it again."),
-      ...shown.map((branch) => this.makeCandidate(branch)),
+      ...visibleBranches.map((branch) => this.makeCandidate(branch)),
       left > 0 ? button(`${left} more`, "Show all candidates of the search", more, "quiet") : "",
     );
   }
@@ -139,9 +141,10 @@ export class TreeList {
   /** Returns the visible children: the fastest, the current branch, labeled ones, and those with children. */
   private chooseVisible(kernel: number, all: Branch[], children: Map<number | null, Branch[]>): Branch[] {
     if (all.length <= MOST_CHILDREN) return all;
-    const at = this.whatIf.at(kernel)?.id;
+    const currentId = this.whatIf.currentBranch(kernel)?.id;
     return all.filter(
-      (branch, i) => i < MOST_CHILDREN || branch.id === at || branch.labels.length > 0 || children.has(branch.id),
+      (branch, i) =>
+        i < MOST_CHILDREN || branch.id === currentId || branch.labels.length > 0 || children.has(branch.id),
     );
   }
 
@@ -157,7 +160,7 @@ export class TreeList {
   private makeRow(kernel: number, branch: Branch, depth: number, scale: TimeScale): HTMLElement {
     const variant = variantOf(branch);
     const time = scale.of(branch);
-    const active = this.whatIf.at(kernel)?.id === branch.id;
+    const active = this.whatIf.currentBranch(kernel)?.id === branch.id;
     const compared = this.whatIf.base(kernel)?.id === branch.id;
     const failed = branch.status === "failed";
     const reachable = isFull(branch) || (!failed && this.whatIf.send !== null);

@@ -151,22 +151,25 @@ export class StageEditor {
     if (line === 0) return;
     const lines = this.area.value.split("\n");
     const start = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
-    const at = start + Math.max(0, column - 1);
+    const offset = start + Math.max(0, column - 1);
     this.area.focus();
-    this.area.setSelectionRange(column > 0 ? at : start, column > 0 ? at : start + (lines[line - 1]?.length ?? 0));
+    this.area.setSelectionRange(
+      column > 0 ? offset : start,
+      column > 0 ? offset : start + (lines[line - 1]?.length ?? 0),
+    );
     this.gutter.children[line - 1]?.scrollIntoView({ block: "nearest" });
   }
 
   private draw(): void {
     const lines = this.area.value.split("\n");
-    const at = new Map(
+    const diagnosticOf = new Map(
       this.area.value === this.requestedText ? this.marked.map((diagnostic) => [diagnostic.line, diagnostic]) : [],
     );
     const isColored = lines.length <= MOST_COLORED;
     replaceChildren(
       this.gutter,
       ...lines.map((_, i) =>
-        h("div", { class: at.has(i + 1) ? "bad" : "", title: at.get(i + 1)?.text }, String(i + 1)),
+        h("div", { class: diagnosticOf.has(i + 1) ? "bad" : "", title: diagnosticOf.get(i + 1)?.text }, String(i + 1)),
       ),
     );
     replaceChildren(
@@ -174,7 +177,7 @@ export class StageEditor {
       ...lines.map((text, i) =>
         h(
           "div",
-          { class: at.has(i + 1) ? "bad" : "" },
+          { class: diagnosticOf.has(i + 1) ? "bad" : "" },
           ...(isColored ? tokenize(this.language, text) : [["", text]]).map(([kind, part]) =>
             h("span", { class: kind === "" ? "" : `t-${kind}` }, part),
           ),

@@ -67,10 +67,10 @@ export class TunerView implements View {
       replaceChildren(this.element, h("p", { class: "empty" }, "This trace has no kernels."));
       return;
     }
-    const at = this.whatIf.at(kernel);
-    this.drawBar(kernel, at);
-    const variant = variantOf(at);
-    if (at === null || variant === null) {
+    const branch = this.whatIf.currentBranch(kernel);
+    this.drawBar(kernel, branch);
+    const variant = variantOf(branch);
+    if (branch === null || variant === null) {
       replaceChildren(this.element, this.bar, this.says, this.makeInvitation(kernel));
       return;
     }
@@ -89,7 +89,7 @@ export class TunerView implements View {
       }),
     );
     this.opts.draw(kernel, variant);
-    this.listing.draw(at, this.whatIf.base(kernel));
+    this.listing.draw(branch, this.whatIf.base(kernel));
     if (this.body.parentElement !== this.element) replaceChildren(this.element, this.bar, this.says, this.body);
   }
 
@@ -116,17 +116,19 @@ export class TunerView implements View {
     this.whatIf.begin(kernel, "compiling and timing the kernel as captured, without opts, and by the heuristics");
   }
 
-  private drawBar(kernel: number, at: Branch | null): void {
+  private drawBar(kernel: number, current: Branch | null): void {
     const { whatIf } = this;
     const { trace } = this.store.index;
-    const variant = variantOf(at);
+    const variant = variantOf(current);
     const busy = whatIf.working !== null;
     const live = whatIf.send !== null && !busy;
-    const choices = trace.kernels.filter((one) => one.same_as === null && one.axes.length > 0);
+    const choices = trace.kernels.filter((choice) => choice.same_as === null && choice.axes.length > 0);
     const select = h(
       "select",
       { "aria-label": "Kernel", class: "tuner-kernel" },
-      ...choices.map((one) => h("option", { value: one.id, selected: one.id === kernel }, kernelTitle(trace, one.id))),
+      ...choices.map((choice) =>
+        h("option", { value: choice.id, selected: choice.id === kernel }, kernelTitle(trace, choice.id)),
+      ),
     );
     select.addEventListener("change", () => this.store.go({ kernel: Number(select.value) }));
     const labeled = (label: string): Branch | undefined =>
@@ -143,12 +145,13 @@ export class TunerView implements View {
         there !== undefined && isFull(there) ? whatIf.go(there) : whatIf.ask({ kind, kernel, ...more }, `${text}…`),
       );
       element.disabled = there !== undefined ? !(isFull(there) || live) : !live;
-      element.setAttribute("aria-pressed", String(there !== undefined && there.id === at?.id));
+      element.setAttribute("aria-pressed", String(there !== undefined && there.id === current?.id));
       return element;
     };
     const undo = button("Undo", "Remove the last opt or edit", () => whatIf.undo(kernel));
     const before = variant === null ? null : whatIf.withOpts(kernel, variant.opts.slice(0, -1));
-    if (at?.edited == null) undo.disabled = variant === null || variant.opts.length === 0 || !(before !== null || live);
+    if (current?.edited == null)
+      undo.disabled = variant === null || variant.opts.length === 0 || !(before !== null || live);
     const beam = button(
       `BEAM ${BEAM_WIDTH}`,
       "Searches for the fastest opts by measuring; the tree lists the candidates below",
@@ -157,7 +160,7 @@ export class TunerView implements View {
     beam.disabled = !live || whatIf.inPage;
     if (whatIf.inPage) beam.title = "A search needs measurements, and a page cannot measure";
     const tools =
-      at === null
+      current === null
         ? []
         : [
             undo,
@@ -180,7 +183,7 @@ export class TunerView implements View {
       h("span", { class: "space" }),
       ...tools.filter(({ disabled }) => whatIf.send !== null || !disabled), // a page cannot compile
     );
-    this.drawStatus(at);
+    this.drawStatus(current);
   }
 
   /** Returns the time of the open branch, and that of the captured kernel, which was measured alternately. */
@@ -189,7 +192,7 @@ export class TunerView implements View {
     const base = this.whatIf.base(kernel);
     const plain = this.whatIf.of(kernel).find((branch) => branch.labels.includes("no opts"));
     const others = [...new Set([plain, base ?? undefined])].filter(
-      (other) => other !== undefined && other !== this.whatIf.at(kernel),
+      (other) => other !== undefined && other !== this.whatIf.currentBranch(kernel),
     ) as Branch[];
     const time = timeText(variant);
     if (time === "") return this.listCounts(variant, others);
@@ -205,7 +208,7 @@ export class TunerView implements View {
     ];
     const beside = baseText(variant);
     if (beside === "") return facts;
-    const name = nameBase(this.whatIf.at(kernel));
+    const name = nameBase(this.whatIf.currentBranch(kernel));
     const hint = "Measured interleaved with the open branch. Compare only these two times";
     facts.push(
       h("span", { class: "tuner-base", title: `${name} ${beside}\n${hint}` }, `${name} ${beside.split(" (")[0]}`),
@@ -239,12 +242,12 @@ export class TunerView implements View {
     return facts;
   }
 
-  private drawStatus(at: Branch | null): void {
+  private drawStatus(branch: Branch | null): void {
     const { working, error } = this.whatIf;
     const parts: (Element | string)[] = [];
     if (working !== null) parts.push(...makeProgress(this.whatIf, working));
     else if (error !== "") parts.push(h("span", { class: "tuner-error" }, error));
-    else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
+    else if (branch !== null && branch.reason !== "") parts.push(h("span", {}, branch.reason));
     replaceChildren(this.says, ...parts);
     this.says.hidden = parts.length === 0;
   }

@@ -31,9 +31,9 @@ export class TunerListing {
     const languages = LISTING_ORDER.filter((name) => listings.some(({ language }) => language === name));
     if (!languages.includes(this.language)) this.language = languages[0] ?? "";
     const redraw = (): void => this.draw(branch, base);
-    const tabs = languages.map((one) =>
-      tab(one, languageName(one), one === this.language, () => {
-        this.language = one;
+    const tabs = languages.map((tabLanguage) =>
+      tab(tabLanguage, languageName(tabLanguage), tabLanguage === this.language, () => {
+        this.language = tabLanguage;
         redraw();
       }),
     );
@@ -95,7 +95,7 @@ export class TunerListing {
       this.editor.show(branch, this.language, `${lines.join("\n")}\n`);
       return;
     }
-    const shown = this.whole || !comparable ? changes : selectChanges(changes);
+    const visibleChanges = this.whole || !comparable ? changes : selectChanges(changes);
     const body = h("div", {
       class: "listing scroll",
       tabindex: 0,
@@ -105,7 +105,7 @@ export class TunerListing {
     if (comparable && fresh + removed === 0 && !this.whole)
       body.append(h("p", { class: "note" }, `The ${languageName(this.language)} is the same.`));
     body.append(
-      ...shown.map((change) =>
+      ...visibleChanges.map((change) =>
         change === null
           ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯")
           : makeLine(change, this.language),

@@ -90,7 +90,7 @@ function makeLoopRow(line: NestLine, variant: KernelVariant, loops: Loops): HTML
         line.cache,
       ),
     ),
-    h("td", { class: "tuner-reuse" }, again.map(({ name: one }) => one).join(", ") || "–"),
+    h("td", { class: "tuner-reuse" }, again.map(({ name: bufferName }) => bufferName).join(", ") || "–"),
   );
 }
 

@@ -77,7 +77,7 @@ export class OptButtons {
     const offers = variant.offers.filter((offer) => offer.axis === axis && offer.legality_error === "");
     if (offers.length === 0) return null;
     const kinds = [...new Set(offers.map(({ op }) => op))];
-    const line = variant.nest.find((one) => one.axis === axis);
+    const line = variant.nest.find((loop) => loop.axis === axis);
     const name = line === undefined ? `axis ${axis}` : (/^for (\w+)/.exec(line.text)?.[1] ?? `axis ${axis}`);
     const groups = kinds.map((op) => {
       const amounts = offers
@@ -144,7 +144,7 @@ export class OptButtons {
   /** Shows the law of a kind of opt, as text and as a loop nest before and after. */
   private explain(op: string | null, caution = ""): void {
     const laws = op === null ? [] : this.whatIf.lawsOf(op);
-    const shown = laws.map((law) =>
+    const effects = laws.map((law) =>
       h(
         "div",
         {},
@@ -153,7 +153,7 @@ export class OptButtons {
       ),
     );
     const mind = caution === "" ? null : h("p", { class: "tuner-caution" }, `Caution: ${caution}.`);
-    this.law.replaceChildren(...shown, ...(mind === null ? [] : [mind]));
+    this.law.replaceChildren(...effects, ...(mind === null ? [] : [mind]));
     if (op === null)
       this.law.append(
         h(
@@ -168,7 +168,7 @@ export class OptButtons {
 }
 
 function nameAxis(variant: KernelVariant, axis: number): string {
-  const line = variant.nest.find((one) => one.axis === axis);
+  const line = variant.nest.find((loop) => loop.axis === axis);
   return /^for (\w+)/.exec(line?.text ?? "")?.[1] ?? `axis ${axis}`;
 }
 

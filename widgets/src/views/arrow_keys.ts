@@ -24,8 +24,8 @@ export function findNeighbor(
   const distance = (id: number): number => Math.abs(positions.get(id)![across] - place[across]);
   const sign = direction === "left" || direction === "up" ? -1 : 1;
   const isBeside = (id: number): boolean => {
-    const at = positions.get(id)!;
-    return Math.abs(at[along] - place[along]) < LAYER && (at[across] - place[across]) * sign > 0;
+    const position = positions.get(id)!;
+    return Math.abs(position[along] - place[along]) < LAYER && (position[across] - place[across]) * sign > 0;
   };
   const isAlong = (flow === "down") === (direction === "up" || direction === "down");
   const { edges, boxes } = drawn;

@@ -63,7 +63,7 @@ export class CachesView implements View {
 
   /** Returns the opts of the open branch in the tuner, else the captured ones. */
   private currentOpts(): Opts {
-    const branch = this.kernel === null ? null : whatIfOf(this.store.index).at(this.kernel);
+    const branch = this.kernel === null ? null : whatIfOf(this.store.index).currentBranch(this.kernel);
     return branch === null || !isFull(branch) || branch.kernels[0].opts.length === 0 ? null : branch.kernels[0].opts;
   }
 
@@ -233,10 +233,10 @@ function group(of: string, title: string, rows: CachesData["rows"], levels: stri
   if (groupRows.length === 0) return [];
   const largest = Math.max(
     1,
-    ...groupRows.flatMap(([, , one, other]) => [one, other]).map((counts) => (counts === null ? 0 : sum(counts))),
+    ...groupRows.flatMap(([, , before, other]) => [before, other]).map((counts) => (counts === null ? 0 : sum(counts))),
   );
-  const lines = groupRows.flatMap(([, name, one, other]) =>
-    makePair(name, of === "line" ? name : `${of} ${name}`, one, other, levels, largest),
+  const lines = groupRows.flatMap(([, name, before, other]) =>
+    makePair(name, of === "line" ? name : `${of} ${name}`, before, other, levels, largest),
   );
   return [h("h6", { class: "wide" }, title), ...lines];
 }
@@ -320,10 +320,10 @@ function drawHistogram(before: CacheModelData | null, after: CacheModelData): HT
     }),
   );
   const marks = after.caches.flatMap(([name, nbytes, , line]) => {
-    const at = x(groupOf(nbytes / line)) - 1.5;
+    const capacityX = x(groupOf(nbytes / line)) - 1.5;
     return [
-      s("path", { class: "holds", d: `M${at.toFixed(1)} ${top - 8}V${height - bottom}` }),
-      s("text", { x: (at - 3).toFixed(1), y: top - 6, "text-anchor": "end" }, `fits in ${name}`),
+      s("path", { class: "holds", d: `M${capacityX.toFixed(1)} ${top - 8}V${height - bottom}` }),
+      s("text", { x: (capacityX - 3).toFixed(1), y: top - 6, "text-anchor": "end" }, `fits in ${name}`),
     ];
   });
   const ticks = Array.from({ length: groups }, (_, i) => i).filter((i) => i % Math.ceil(groups / 9) === 0);
@@ -392,8 +392,8 @@ function makeSide(title: string, model: CacheModelData): HTMLElement {
     ),
     makeRow("all", "every access", total, levels, Math.max(1, sum(total))),
     h("h6", {}, "by access"),
-    ...accesses.map((one) =>
-      makeRow(one.text, `${one.stored ? "stores to" : "loads from"} ${one.buffer}`, one, levels, largest),
+    ...accesses.map((access) =>
+      makeRow(access.text, `${access.stored ? "stores to" : "loads from"} ${access.buffer}`, access, levels, largest),
     ),
     h("h6", {}, "by loop"),
     ...loops.map(([name, counts]) => makeRow(name, `inside ${name}`, counts, levels, Math.max(1, sum(total)))),
@@ -403,8 +403,8 @@ function makeSide(title: string, model: CacheModelData): HTMLElement {
 
 function drawTiles(which: string, { tile }: CacheModelData): HTMLElement {
   if (tile === null) return h("section", {});
-  const at = tile.counters.map(([name, value]) => `${name}=${value}`).join(", ");
-  const title = `${which === "" ? "" : `${which}: `}cache lines of one pass of the innermost loop, at ${at}`;
+  const counters = tile.counters.map(([name, value]) => `${name}=${value}`).join(", ");
+  const title = `${which === "" ? "" : `${which}: `}cache lines of one pass of the innermost loop, at ${counters}`;
   return h("section", {}, h("h6", {}, title), ...tile.buffers.map(([name, lines, of]) => strip(name, lines, of)));
 }
 

@@ -136,8 +136,8 @@ export class Camera {
     const first = boxes.filter((box) => box[isDown ? 1 : 0] - (isDown ? top : left) < room);
     const across = first.map(([x0, y0, x1, y1]): Rectangle => (isDown ? [x0, y0, x1, y1] : [y0, x0, y1, x1]));
     const middle = findMiddle(across, ((isDown ? width : height) - 2 * EDGE) / LEGIBLE);
-    const at = middle ?? (isDown ? left + this.bounds.width / 2 : top + this.bounds.height / 2);
-    return isDown ? [at, top, at, top] : [left, at, left, at];
+    const focus = middle ?? (isDown ? left + this.bounds.width / 2 : top + this.bounds.height / 2);
+    return isDown ? [focus, top, focus, top] : [left, focus, left, focus];
   }
 
   private moveTo(x: number, y: number, zoom: number): void {
@@ -199,8 +199,8 @@ export class Camera {
     this.measured = null;
     const { width, height } = this.size;
     const { zoom } = this;
-    const along = (at: number, low: number, high: number, room: number): number =>
-      clamp(at, MARGIN - low * zoom, room - MARGIN - high * zoom);
+    const along = (position: number, low: number, high: number, room: number): number =>
+      clamp(position, MARGIN - low * zoom, room - MARGIN - high * zoom);
     const [x, y] = [along(this.x, x0, x1, width), along(this.y, y0, y1, height)];
     if (x !== this.x || y !== this.y) this.moveTo(x, y, zoom);
   }

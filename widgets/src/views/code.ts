@@ -81,7 +81,7 @@ const CHUNK = 64; // lines that the browser may skip together when they are not 
 export class CodeView implements View {
   readonly element = h("section", { class: "codes", "aria-label": "Code" });
   private readonly panes: Record<string, CodePane>;
-  private shown: CodePane[] = [];
+  private visiblePanes: CodePane[] = [];
   private bands: BandMode = "role";
   private readonly sizes = new ResizeObserver(() => this.arrange());
 
@@ -122,8 +122,8 @@ export class CodeView implements View {
     const isWithoutPython = dialect !== null && sources.length === 0;
     const fitting = isWithoutPython || (!isWide && width < NARROW) ? [all] : isWide ? [a, b, c] : [a, bc];
     const arranged = this.only === "" ? fitting : [this.panes[this.only]];
-    if (arranged.length === this.shown.length) return;
-    this.shown = arranged;
+    if (arranged.length === this.visiblePanes.length) return;
+    this.visiblePanes = arranged;
     const column = (...panes: CodePane[]): HTMLElement =>
       h("div", { class: "column" }, ...panes.map((pane) => pane.element));
     replaceChildren(this.element, ...(arranged.length < 3 ? [column(...arranged)] : [column(a, b), column(c)]));
@@ -132,7 +132,7 @@ export class CodeView implements View {
   }
 
   update(change: Change): void {
-    for (const pane of this.shown) pane.update(change);
+    for (const pane of this.visiblePanes) pane.update(change);
   }
 
   /**
@@ -147,16 +147,16 @@ export class CodeView implements View {
   private cycle(): void {
     const modes = Object.keys(BAND_TITLES) as BandMode[];
     this.bands = modes[(modes.indexOf(this.bands) + 1) % modes.length];
-    for (const pane of this.shown) pane.draw();
+    for (const pane of this.visiblePanes) pane.draw();
   }
 
   showPlace(): void {
     const { place, tabs } = this.store.cursor;
     const { a, b, bc, all } = this.panes;
-    const compiled = this.shown.includes(bc) ? bc : b;
+    const compiled = this.visiblePanes.includes(bc) ? bc : b;
     const pane = place === "python" || place === "uops" ? a : place === "code" ? compiled : null;
     if (pane === null) return;
-    if (this.shown.length > 1) pane.flash();
+    if (this.visiblePanes.length > 1) pane.flash();
     else {
       const listing = pane.first(place === "python" ? "source" : place === "uops" ? "uops" : "");
       if (listing !== null) this.store.go({ tabs: { ...tabs, all: listing } });
@@ -216,8 +216,8 @@ class CodePane {
 
   private listListings(): { key: string; title: string; program: Listed | null; source: number }[] {
     const { index, cursor } = this.store;
-    const texts = index.shownTexts(cursor.stage).map((text, at) => ({
-      key: `text ${text.title || at}`,
+    const texts = index.shownTexts(cursor.stage).map((text, i) => ({
+      key: `text ${text.title || i}`,
       title: text.title || languageIn(index.trace, text.language),
       program: text,
       source: -1,
@@ -310,9 +310,9 @@ class CodePane {
     const { language } = program;
     const numbered = language === "uops";
     const lines = program.lines.map((line, i) => {
-      const own = numbered ? /^\s*(\d+)\s\s/.exec(line.text) : null; // the listing has its own line numbers
-      const words = own === null ? line.text : line.text.slice(own[0].length);
-      return { words, nodes: line.nodes, first: own === null ? String(i + 1) : own[1], parts: [] };
+      const numberMatch = numbered ? /^\s*(\d+)\s\s/.exec(line.text) : null; // the listing has its own line numbers
+      const words = numberMatch === null ? line.text : line.text.slice(numberMatch[0].length);
+      return { words, nodes: line.nodes, first: numberMatch === null ? String(i + 1) : numberMatch[1], parts: [] };
     });
     const text = program.lines.map((line) => line.text).join("\n");
     return { key, title: languageIn(this.store.index.trace, language), language, lines, text };
@@ -365,14 +365,14 @@ class CodePane {
    * Creates a piece of the user's Python; a part that created nodes can be selected alone, and has its kernel's color.
    */
   private makePart({ token: [kind, text], frames }: Piece): HTMLElement | string {
-    const shown =
+    const visibleText =
       kind === "" && frames.length === 0 ? text : h("span", { class: kind === "" ? null : `t-${kind}` }, text);
-    if (typeof shown === "string" || frames.length === 0) return shown;
+    if (typeof visibleText === "string" || frames.length === 0) return visibleText;
     const kernel = kernelOfFrame(this.store.index, frames[0]);
-    shown.classList.add("piece", ...(kernel === null ? [] : kernelClass(kernel).split(" ")));
-    shown.dataset.frame = String(frames[0]);
-    this.parts.push({ element: shown, frames });
-    return shown;
+    visibleText.classList.add("piece", ...(kernel === null ? [] : kernelClass(kernel).split(" ")));
+    visibleText.dataset.frame = String(frames[0]);
+    this.parts.push({ element: visibleText, frames });
+    return visibleText;
   }
 
   /** Adds the buffer's name to data1 in a text; the name is drawn beside it, and is not part of the copied text. */
@@ -491,14 +491,14 @@ class CodePane {
     const isHere = ({ nodes }: LineStop): boolean =>
       nodes.length === selected.size && nodes.every((id) => selected.has(id));
     const caret = this.rows.findIndex((row) => row.classList.contains("caret"));
-    let at = stops.findIndex((stop) => stop.line === caret && isHere(stop));
-    if (at < 0)
-      at =
+    let current = stops.findIndex((stop) => stop.line === caret && isHere(stop));
+    if (current < 0)
+      current =
         Math.max(
           0,
           stops.findIndex(({ nodes }) => nodes.some((id) => selected.has(id))),
         ) - (step > 0 ? 1 : 0);
-    const stop = stops[at + step];
+    const stop = stops[current + step];
     if (stop === undefined) return;
     this.selectLine(stop.line, stop.nodes);
     this.rows[stop.line].scrollIntoView({ block: "nearest" });

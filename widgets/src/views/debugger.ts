@@ -52,7 +52,7 @@ export class DebuggerView implements View {
 
   /** Returns a stepper over the recorded steps of the kernel. */
   private replayRecording(kernel: number): Step | null {
-    const recording = this.store.index.trace.recordings.find((one) => one.kernel === kernel);
+    const recording = this.store.index.trace.recordings.find((candidate) => candidate.kernel === kernel);
     if (recording === undefined) return null;
     const run = new RecordedDebugger(recording);
     return async (request) => run.respond(request);
@@ -325,19 +325,19 @@ function makeGrid({ name, size, width, first, cells, lit, recent, stored }: Tens
     const kind = now.has(elementNumber) ? (stored ? "stored" : "loaded") : before.has(elementNumber) ? "recent" : "";
     return h("span", { class: `element ${kind}`, title: `${name}[${elementNumber}]` }, text);
   });
-  const shown =
+  const rangeText =
     cells.length < size ? ` · ${first} … ${first + cells.length - 1} of ${groupDigits(size)}` : ` · ${size}`;
   return h(
     "figure",
     { class: "tensor" },
-    h("figcaption", {}, h("b", {}, called), h("span", { class: "faint" }, shown)),
+    h("figcaption", {}, h("b", {}, called), h("span", { class: "faint" }, rangeText)),
     h(
       "div",
       {
         class: "elements",
         style: `--width:${width}`,
         role: "img",
-        "aria-label": `${called}${shown}; accessed: ${lit.join(", ") || "nothing"}`,
+        "aria-label": `${called}${rangeText}; accessed: ${lit.join(", ") || "nothing"}`,
       },
       ...boxes,
     ),

@@ -97,7 +97,7 @@ export class Drawing {
     }
   }
 
-  /** Creates the elements in `sight` and `ahead` of it, and removes the rest; false if all exist already. */
+  /** Creates the elements in `visibleArea` and `ahead` of it, and removes the rest; false if all exist already. */
   show(zoom: number, visibleArea: Rectangle, ahead: Rectangle, isNew = false): boolean {
     const isLarge = this.drawn.boxes.length > CULL_ABOVE;
     const isFar = zoom < FAR && isLarge;
@@ -113,9 +113,9 @@ export class Drawing {
     }
     this.far.replaceChildren();
     this.builtArea = isLarge ? ahead : EVERYWHERE;
-    const shown = this.drawn.boxes.filter((box) => !isLarge || overlaps(ahead, this.frameOf(box)));
-    this.keepElements(new Set(shown.map((box) => box.id)));
-    for (const box of shown) if (isNew || !this.elements.has(box.id)) this.placeBox(box, isNew);
+    const visibleBoxes = this.drawn.boxes.filter((box) => !isLarge || overlaps(ahead, this.frameOf(box)));
+    this.keepElements(new Set(visibleBoxes.map((box) => box.id)));
+    for (const box of visibleBoxes) if (isNew || !this.elements.has(box.id)) this.placeBox(box, isNew);
     const lines = new Map<string, Layout["edges"][number]>();
     for (const edge of this.placed.edges) {
       if (!isLarge || edge.points.some(([x, y]) => overlaps(ahead, [x, y, x, y])))

@@ -19,10 +19,10 @@ export function findResult({ cursor, index }: Store): number | undefined {
 /** Returns the node that the last firing in the current kernel created; without one, in any other kernel. */
 export function findNewestNode({ cursor, index }: Store): number | undefined {
   const { stages } = index.trace;
-  const own = stages.filter(({ kernel }) => kernel === (cursor.kernel ?? 0));
+  const kernelStages = stages.filter(({ kernel }) => kernel === (cursor.kernel ?? 0));
   const findMade = (among: typeof stages): number | undefined =>
     among.flatMap(({ steps }) => steps.filter(({ rule }) => rule !== null)).at(-1)?.after;
-  return findMade(own) ?? findMade(stages);
+  return findMade(kernelStages) ?? findMade(stages);
 }
 
 /** Returns a button that goes to the slowest kernel; null at that kernel, and without times. */

@@ -34,14 +34,16 @@ export function makeCounterexample(
 
 /** Returns the wrong verdicts on a pass's firings, by step. */
 export function listWrongSteps({ trace }: TraceIndex, stage: Stage): number[] {
-  return trace.checks.filter((one) => one.stage === stage.id && one.verdict === "differs").map(({ step }) => step);
+  return trace.checks
+    .filter((check) => check.stage === stage.id && check.verdict === "differs")
+    .map(({ step }) => step);
 }
 
 /** Returns the verdict on the firing of `step`, or a button that requests it; null if it is unavailable. */
 export function verdictOf(store: Store, stage: Stage, step: number): HTMLElement | null {
   const { trace } = store.index;
   const response = pendingChecks.get(trace)?.get(`${stage.id} ${step}`);
-  const storedCheck = trace.checks.find((one) => one.stage === stage.id && one.step === step) ?? response;
+  const storedCheck = trace.checks.find((check) => check.stage === stage.id && check.step === step) ?? response;
   const element = h("div", { class: "firing-check", role: "status" });
   if (storedCheck !== undefined) showCheck(element, storedCheck);
   else if (store.sendRequest !== null)

@@ -137,13 +137,13 @@ export class GraphView implements View {
     });
     this.finder = new GraphSearchField(store, {
       boxes: () => this.drawn.boxes,
-      nodes: () => [...this.graphs.at(store.cursor).graph.nodes.values()].map(({ node }) => node),
+      nodes: () => [...this.graphs.graphAt(store.cursor).graph.nodes.values()].map(({ node }) => node),
       mark: () => this.mark(),
       show: (box) => this.selectBox(box.id),
       leave: () => this.element.closest<HTMLElement>(".tinyexplore")?.focus(),
     });
     this.card = new NodeCard(store, {
-      graph: () => this.graphs.at(store.cursor).graph,
+      graph: () => this.graphs.graphAt(store.cursor).graph,
       isolate: () => this.isolate(),
       isIsolated: () => this.cone !== null,
     });
@@ -229,7 +229,7 @@ export class GraphView implements View {
   /** Returns the graph at the cursor, with folded parts. */
   private plan(): Plan {
     const { store } = this;
-    const { graph: whole, family, stage } = this.graphs.at(store.cursor);
+    const { graph: whole, family, stage } = this.graphs.graphAt(store.cursor);
     // else that of an earlier stage, after all its steps
     const isOwn = stage !== null && stage.id === store.cursor.stage;
     const steps = stage === null ? 0 : isOwn ? Math.min(store.cursor.step, stage.steps.length) : stage.steps.length;
@@ -258,7 +258,7 @@ export class GraphView implements View {
   /** Draws the graph at the cursor, immediately or (if it is large) after its layout; then moves the camera. */
   private draw(move: "stay" | "fit" | "open" = "stay"): void {
     const { store } = this;
-    const { family, stage } = this.graphs.at(store.cursor);
+    const { family, stage } = this.graphs.graphAt(store.cursor);
     const key = JSON.stringify([
       family,
       stage?.id,
@@ -337,14 +337,14 @@ export class GraphView implements View {
         .filter(({ product }) => product === null)
         .map(({ kernel, left, top, width, height }) => ({
           kernel,
-          at: [left, top, left + width, top + height] as Rectangle,
+          area: [left, top, left + width, top + height] as Rectangle,
         })),
       ...this.drawn.boxes.flatMap((box) => {
         const kernel = index.firstKernelOf.get(box.node);
-        return kernel === undefined ? [] : [{ kernel, at: this.drawing.frameOf(box) }];
+        return kernel === undefined ? [] : [{ kernel, area: this.drawing.frameOf(box) }];
       }),
     ].sort((a, b) => time(b.kernel) - time(a.kernel));
-    return places.length > 0 && time(places[0].kernel) > 0 ? places[0].at : null;
+    return places.length > 0 && time(places[0].kernel) > 0 ? places[0].area : null;
   }
 
   /**
@@ -599,9 +599,11 @@ export class GraphView implements View {
     const keys = isByKernel && frames.length === 0 && !this.regions.areKernels ? makeKernelKeys(store, drawn) : [];
     if (isByKernel && this.regions.areKernels) this.requestVerdicts();
     if (isByKernel && frames.length > 0) {
-      const shown = new Set(frames.map(({ kernel }) => kernel));
+      const framedKernels = new Set(frames.map(({ kernel }) => kernel));
       keys.push(
-        ...makeToneKeys((findStoredVerdicts(store)?.rows ?? []).filter(({ kernel }) => shown.has(kernel ?? -1))),
+        ...makeToneKeys(
+          (findStoredVerdicts(store)?.rows ?? []).filter(({ kernel }) => framedKernels.has(kernel ?? -1)),
+        ),
       );
       this.requestVerdicts();
     }
@@ -694,8 +696,8 @@ export class GraphView implements View {
 
   private listLitBoxes(): number[] {
     const { selected, related } = this.store;
-    const own = this.drawn.boxes.filter((box) => containsAny(box, selected));
-    const lit = own.length > 0 ? own : this.drawn.boxes.filter((box) => containsAny(box, related));
+    const selectedBoxes = this.drawn.boxes.filter((box) => containsAny(box, selected));
+    const lit = selectedBoxes.length > 0 ? selectedBoxes : this.drawn.boxes.filter((box) => containsAny(box, related));
     return lit.map((box) => box.id);
   }
 

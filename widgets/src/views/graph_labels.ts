@@ -160,8 +160,8 @@ export function ownersOf(
 /** Returns the legend of a graph's kernel colors. */
 export function makeKernelKeys(store: Store, drawn: DrawnGraph): HTMLElement[] {
   const { index, cursor } = store;
-  const shown = new Set(drawn.boxes.map((box) => index.firstKernelOf.get(box.node)));
-  const kernels = index.trace.kernels.filter(({ id }) => shown.has(id));
+  const visibleKernels = new Set(drawn.boxes.map((box) => index.firstKernelOf.get(box.node)));
+  const kernels = index.trace.kernels.filter(({ id }) => visibleKernels.has(id));
   const keys: HTMLElement[] = kernels.slice(0, MAX_KEYS).map(({ id }) => {
     const choose = (): void => store.go({ kernel: id });
     const key = button(

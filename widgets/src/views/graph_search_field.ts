@@ -81,7 +81,7 @@ export class GraphSearchField {
     }
     if (event.key !== "Enter" || this.hits === null || this.hits.size === 0) return;
     const hits = this.owner.boxes().filter((box) => this.hits!.has(box.id));
-    const at = hits.findIndex((box) => containsAny(box, this.store.selected));
-    this.owner.show(hits[(at + (event.shiftKey ? hits.length - 1 : 1)) % hits.length]);
+    const current = hits.findIndex((box) => containsAny(box, this.store.selected));
+    this.owner.show(hits[(current + (event.shiftKey ? hits.length - 1 : 1)) % hits.length]);
   }
 }

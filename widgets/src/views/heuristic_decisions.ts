@@ -58,10 +58,10 @@ function makeRow(choice: Choice, opts: OptStep[]): Element {
 /** Returns the scored options, the best first, with the chosen one emphasized. */
 function listOptions({ what, options: all, chosen, least }: OptionScores): Element {
   const sorted = [...all].sort(([, a], [, b]) => (least ? a - b : b - a));
-  const shown = sorted.slice(0, MOST_OPTIONS);
-  const listed = shown.some(([name]) => name === chosen)
-    ? shown
-    : [...shown, ...sorted.filter(([name]) => name === chosen)];
+  const visibleOptions = sorted.slice(0, MOST_OPTIONS);
+  const listed = visibleOptions.some(([name]) => name === chosen)
+    ? visibleOptions
+    : [...visibleOptions, ...sorted.filter(([name]) => name === chosen)];
   const cells = listed.flatMap(([name, score]) => {
     const mark = name === chosen ? "added" : null;
     return [

@@ -133,7 +133,7 @@ export class KernelsView implements View {
     const column = this.columns.find(({ key }) => key === this.sortKey)!;
     const sorted = [...trace.kernels].sort((a, b) => compare(column.value(a), column.value(b)));
     if (this.descending) sorted.reverse();
-    const head = this.columns.map((one) => this.makeHeadCell(one));
+    const head = this.columns.map((column) => this.makeHeadCell(column));
     const lit = new Set([...this.store.related].map((id) => this.store.index.kernelOf.get(id)));
     const rows = sorted.map((kernel) => {
       const active = kernel.id === this.store.cursor.kernel;
@@ -150,7 +150,7 @@ export class KernelsView implements View {
             if (event.key === "Enter") choose();
           },
         },
-        ...this.columns.map((one) => h("td", { class: one.numeric ? "num" : null }, one.cell(kernel))),
+        ...this.columns.map((column) => h("td", { class: column.numeric ? "num" : null }, column.cell(kernel))),
       );
     });
     const none = trace.kernels.length === 0 ? h("p", { class: "empty" }, "This trace has no kernels.") : null;

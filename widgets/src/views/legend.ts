@@ -59,9 +59,11 @@ export function listBoxSigns(classes: readonly string[], isByKernel: boolean): L
   const signs: LegendItem[] = [];
   if (isByKernel) {
     const kernel = classes.find((text) => text.includes("by-kernel"));
-    const own = kernel?.split(" ").filter((word) => word === "by-kernel" || word.startsWith("k-"));
-    if (own !== undefined)
-      signs.push(makeBoxSign(own.join(" "), "color: its kernel", "Nodes of one color are computed by one kernel"));
+    const kernelClasses = kernel?.split(" ").filter((word) => word === "by-kernel" || word.startsWith("k-"));
+    if (kernelClasses !== undefined)
+      signs.push(
+        makeBoxSign(kernelClasses.join(" "), "color: its kernel", "Nodes of one color are computed by one kernel"),
+      );
     if (words.has("no-kernel")) signs.push(makeBoxSign("no-kernel", "existing: already in memory"));
   } else {
     for (const [role, says] of Object.entries(ROLES))

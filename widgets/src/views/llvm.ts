@@ -44,27 +44,27 @@ function sumUp(differences: readonly number[]): number[] {
 export function listPassTexts({ lines, line_uops, passes, uops }: PassesData): PassLine[][] {
   const nodesOf = new Map<number, number[]>();
   const uopAt = sumUp(uops.map(([step]) => step));
-  const nodeAt = sumUp(uops.flatMap(([, ...own]) => own));
+  const nodeAt = sumUp(uops.flatMap(([, ...nodes]) => nodes));
   let used = 0;
-  uops.forEach(([, ...own], i) => {
-    nodesOf.set(uopAt[i], nodeAt.slice(used, used + own.length));
-    used += own.length;
+  uops.forEach(([, ...nodes], i) => {
+    nodesOf.set(uopAt[i], nodeAt.slice(used, used + nodes.length));
+    used += nodes.length;
   });
   const uopOf = sumUp(line_uops);
-  const makeLines = (unpackedTexts(lines) ?? []).map((text, at): PassLine => {
-    const uop = uopOf[at] < 0 ? null : uopOf[at];
+  const makeLines = (unpackedTexts(lines) ?? []).map((text, i): PassLine => {
+    const uop = uopOf[i] < 0 ? null : uopOf[i];
     return { text: String(text), uop, nodes: uop === null ? [] : (nodesOf.get(uop) ?? []) };
   });
   let now: PassLine[] = [];
   return passes.map(({ edits }) => {
     if (edits.length === 0) return now;
     const next: PassLine[] = [];
-    let at = 0;
+    let copied = 0;
     for (const [first, removed, ...added] of edits) {
-      next.push(...now.slice(at, first), ...sumUp(added).map((line) => makeLines[line]));
-      at = first + removed;
+      next.push(...now.slice(copied, first), ...sumUp(added).map((line) => makeLines[line]));
+      copied = first + removed;
     }
-    next.push(...now.slice(at));
+    next.push(...now.slice(copied));
     now = next;
     return now;
   });
@@ -91,14 +91,14 @@ export function linkTexts(
     if (!changed) return { id: number, language: LANGUAGE[stage], before, lines: [] };
     last = number;
     const origins: (number | null)[] = [];
-    let at = 0;
+    let copied = 0;
     const keep = (end: number): void => {
-      for (; at < end; at += 1) origins.push(at);
+      for (; copied < end; copied += 1) origins.push(copied);
     };
     for (const [first, removed, ...added] of edits) {
       keep(first);
       for (const _ of added) origins.push(null);
-      at = first + removed;
+      copied = first + removed;
     }
     const old = before === null ? [] : texts[before];
     keep(old.length);
@@ -244,8 +244,8 @@ export class LLVMPassesView implements View {
     const status = h("span", { class: "run-time", role: "status" });
     if (times === null) return status;
     const { reason = "", results = "", verdict = "unknown" } = times;
-    const [own, base] = [times.median_us ?? null, times.base_median_us ?? null];
-    if (reason !== "" || own === null || base === null) {
+    const [median, base] = [times.median_us ?? null, times.base_median_us ?? null];
+    if (reason !== "" || median === null || base === null) {
       status.textContent = `not timed: ${reason || "there are no samples"}`;
       return status;
     }
@@ -254,7 +254,7 @@ export class LLVMPassesView implements View {
     const says: Record<string, string> = { noise: "no difference beyond noise", unknown: "too few samples" };
     status.title = `${count(times.times_us?.length ?? 0, "sample")} of each, interleaved. Results: ${results || "not compared"}.`;
     status.append(
-      h("b", {}, `runs in ${duration(own)}`),
+      h("b", {}, `runs in ${duration(median)}`),
       `${spread(times.low_us, times.high_us)} · as compiled ${duration(base)}${spread(times.base_low_us, times.base_high_us)}: `,
       h("b", { class: verdict }, says[verdict] ?? verdict),
     );
@@ -305,14 +305,14 @@ export class LLVMPassesView implements View {
       );
       return h("label", {}, h("span", { class: "faint" }, label), " ", select);
     };
-    const named = levels.map((one): [string, string] => [one, one === "" ? OWN : `-${one}`]);
-    const cpus = [["", "that of the capture"], ...(data?.cpus ?? []).map((one) => [one, one])] as [string, string][];
-    if (cpu !== "" && !cpus.some(([one]) => one === cpu)) cpus.push([cpu, cpu]);
+    const named = levels.map((option): [string, string] => [option, option === "" ? OWN : `-${option}`]);
+    const cpus = [["", "that of the capture"], ...(data?.cpus ?? []).map((name) => [name, name])] as [string, string][];
+    if (cpu !== "" && !cpus.some(([name]) => name === cpu)) cpus.push([cpu, cpu]);
     const chips = without.map((name) =>
       button(
         `${name} ✕`,
         `Run ${name} again`,
-        () => this.ask({ without: without.filter((one) => one !== name) }),
+        () => this.ask({ without: without.filter((other) => other !== name) }),
         "chip-off",
       ),
     );
@@ -326,7 +326,7 @@ export class LLVMPassesView implements View {
         : choice(
             "beside",
             this.other?.level ?? "none",
-            [["none", "nothing"], ...named.filter(([one]) => one !== level)],
+            [["none", "nothing"], ...named.filter(([option]) => option !== level)],
             (value) => this.compare(value),
           ),
       chips.length > 0 ? h("span", { class: "faint" }, "without") : null,
@@ -420,12 +420,12 @@ export class LLVMPassesView implements View {
     replaceChildren(this.hide, hide);
     replaceChildren(this.list, ...rows);
     this.list.scrollTop = scrolled;
-    const at = this.list.querySelector<HTMLElement>('[aria-selected="true"]');
-    if (at !== null) {
-      const low = at.offsetTop - this.list.offsetTop;
+    const selectedRow = this.list.querySelector<HTMLElement>('[aria-selected="true"]');
+    if (selectedRow !== null) {
+      const low = selectedRow.offsetTop - this.list.offsetTop;
       if (low < this.list.scrollTop + 24) this.list.scrollTop = low - 24;
-      else if (low + at.offsetHeight > this.list.scrollTop + this.list.clientHeight)
-        this.list.scrollTop = low + at.offsetHeight - this.list.clientHeight;
+      else if (low + selectedRow.offsetHeight > this.list.scrollTop + this.list.clientHeight)
+        this.list.scrollTop = low + selectedRow.offsetHeight - this.list.clientHeight;
     }
   }
 
@@ -476,14 +476,14 @@ export class LLVMPassesView implements View {
   private showHistory(): void {
     const { data, line: place, texts } = this;
     if (place === null) return;
-    const rows = findLineHistory({ stage_texts: linkTexts(data!, texts) }, place).map((one) => {
-      const { name, stage } = data!.passes[one.text];
+    const rows = findLineHistory({ stage_texts: linkTexts(data!, texts) }, place).map((position) => {
+      const { name, stage } = data!.passes[position.text];
       return h(
         "button",
-        { type: "button", class: "event of-line", onclick: () => this.goTo(one) },
-        h("span", { class: "faint" }, `${stage}, line ${one.line + 1}`),
+        { type: "button", class: "event of-line", onclick: () => this.goTo(position) },
+        h("span", { class: "faint" }, `${stage}, line ${position.line + 1}`),
         h("b", {}, name),
-        h("code", {}, texts[one.text][one.line].text.trim()),
+        h("code", {}, texts[position.text][position.line].text.trim()),
       );
     });
     const words = `${count(rows.length - 1, "earlier line")} led to line ${place.line + 1} after ${data!.passes[place.text].name}:`;
@@ -583,7 +583,7 @@ export class LLVMPassesView implements View {
     const ends = ["IR", "machine IR", "assembly"];
     const tabs = ends.map((stage) =>
       tab(stage, stage === "assembly" ? "assembly" : `${stage}, at the end`, stage === pass.stage, () => {
-        const last = this.data!.passes.findLast((one) => one.stage === stage);
+        const last = this.data!.passes.findLast((candidate) => candidate.stage === stage);
         if (last !== undefined) this.choose(last.number);
       }),
     );
@@ -619,7 +619,7 @@ function describeSpills(spills: Spill[]): string[] {
   return [
     `${count(spills.length, "value")} without a register, stored on the stack${more}:`,
     ...most.map(([subject, values]) => {
-      const bytes = values.reduce((sum, one) => sum + one.bytes, 0);
+      const bytes = values.reduce((sum, value) => sum + value.bytes, 0);
       const how = `${count(values.length, "value")}, ${bytes} bytes${rangeOf(values[0])}, ${countAccesses(values)} accesses`;
       return `${how}: ${subject || "of no single UOp"}`;
     }),

@@ -35,17 +35,19 @@ export class MemoryView implements View {
     const peak = Math.max(0, ...steps.map(([, live]) => live));
     const kernel = this.store.cursor.kernel === null ? undefined : trace.kernels[this.store.cursor.kernel];
     const mine = new Set(kernel?.buffers ?? []);
-    const shown = trace.buffers.slice(0, MAX_LANES);
+    const visibleBuffers = trace.buffers.slice(0, MAX_LANES);
     const lifeOf = new Map(lives.map((life) => [life.buffer, life]));
-    const lanes = shown.flatMap((buffer) => {
+    const lanes = visibleBuffers.flatMap((buffer) => {
       const life = lifeOf.get(buffer.id);
       return life === undefined ? [] : [this.makeLane(buffer, life, end, mine.has(buffer.id))];
     });
-    const left = trace.buffers.length - shown.length;
+    const left = trace.buffers.length - visibleBuffers.length;
     const text = `${count(trace.buffers.length, "buffer")}, peak ${bytes(peak)}, over ${duration(end / 1.02)}${isKernelTime ? " of kernel time, in execution order" : ""}.`;
     const omitted = left > 0 ? ` The first ${MAX_LANES} are drawn, ${left} are not.` : "";
     const used = mine.size > 0 ? " Strong bars: buffers of the chosen kernel." : "";
-    const open = shown.some(({ freed_us }) => freed_us === null) ? " Faded end: still in use when the trace ends." : "";
+    const open = visibleBuffers.some(({ freed_us }) => freed_us === null)
+      ? " Faded end: still in use when the trace ends."
+      : "";
     replaceChildren(
       this.element,
       compileChoice(this.store, this.compiling, (on) => this.choose(on)),
@@ -91,7 +93,7 @@ function drawArea(steps: [number, number][], end: number, peak: number): HTMLEle
   const x = (us: number): string => ((us / end) * 1000).toFixed(1);
   const y = (live: number): string => (height - 1 - (live / Math.max(1, peak)) * (height - 6)).toFixed(1);
   let path = `M0 ${height}V${y(0)}`;
-  for (const [at, live] of steps) path += `H${x(at)}V${y(live)}`;
+  for (const [time, live] of steps) path += `H${x(time)}V${y(live)}`;
   path += `H1000V${height}Z`;
   const size = { viewBox: `0 0 1000 ${height}`, preserveAspectRatio: "none", role: "img" };
   const drawing = s(

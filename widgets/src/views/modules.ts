@@ -183,7 +183,7 @@ export class ModulesView implements View {
    */
   private walk(event: KeyboardEvent, module: Module, key: string): void {
     const rows = this.listRows();
-    const at = rows.findIndex((row) => row.key === key);
+    const current = rows.findIndex((row) => row.key === key);
     const to = (row: Row | undefined): void => {
       if (row === undefined) return;
       this.focused = row.key;
@@ -194,10 +194,10 @@ export class ModulesView implements View {
     const isOpen = this.open.has(key);
     const outer = rows.find((row) => row.key === key.split(".").slice(0, -1).join("."));
     const actions: Record<string, () => void> = {
-      ArrowDown: () => to(rows[at + 1]),
-      ArrowUp: () => to(rows[at - 1]),
+      ArrowDown: () => to(rows[current + 1]),
+      ArrowUp: () => to(rows[current - 1]),
       ArrowRight: () =>
-        module.children.length > 0 && !isOpen ? this.toggle(key, event) : to(isOpen ? rows[at + 1] : undefined),
+        module.children.length > 0 && !isOpen ? this.toggle(key, event) : to(isOpen ? rows[current + 1] : undefined),
       ArrowLeft: () => (isOpen ? this.toggle(key, event) : to(outer)),
       Enter: () => this.choose(module, key),
       " ": () => this.choose(module, key),

@@ -37,7 +37,7 @@ export class NodeCard {
 
   /** Whether it is docked at the right of the graph, instead of below it while something is selected. */
   isDocked = readDocked();
-  private shown = new Map<number, number>();
+  private drawnBoxes = new Map<number, number>();
 
   /** Places the card at the right of the canvas, or below it. */
   updatePlacement(canvas: HTMLElement): void {
@@ -50,7 +50,7 @@ export class NodeCard {
     this.isDocked = !this.isDocked;
     saveDocked(this.isDocked);
     this.updatePlacement(canvas);
-    this.draw(this.shown);
+    this.draw(this.drawnBoxes);
     this.element.querySelector<HTMLElement>(".dock")?.focus();
   }
 
@@ -74,11 +74,11 @@ export class NodeCard {
   }
 
   /**
-   * Draws the card and keeps the keyboard focus. `shown`: node → box of the visible graph, to name the missing ones.
+   * Draws the card and keeps the keyboard focus. `boxOf`: node → box of the visible graph, to name the missing ones.
    */
-  draw(shown: Map<number, number>): void {
+  draw(boxOf: Map<number, number>): void {
     const hadFocus = this.element.contains(document.activeElement);
-    this.fill(shown);
+    this.fill(boxOf);
     if (hadFocus && !this.element.contains(document.activeElement)) this.focus();
   }
 
@@ -87,9 +87,9 @@ export class NodeCard {
     if (!this.element.hidden) this.element.focus();
   }
 
-  private fill(shown: Map<number, number>): void {
+  private fill(boxOf: Map<number, number>): void {
     const { selected, related, index, cursor } = this.store;
-    this.shown = shown;
+    this.drawnBoxes = boxOf;
     this.element.hidden = selected.size === 0 && !this.isDocked;
     if (selected.size === 0) {
       const says = h("p", { class: "faint" }, "Select a node or a line to see its details here.");
@@ -98,7 +98,7 @@ export class NodeCard {
     }
     const [id] = selected;
     const node = index.node(id);
-    const shownCount = [...related].filter((other) => shown.has(other)).length;
+    const shownCount = [...related].filter((other) => boxOf.has(other)).length;
     const clear = button("×", "Clear the selection (Esc)", () => this.store.select([]), "icon close");
     const close = h("span", { class: "corner" }, this.dockButton(), clear);
     const actions = h(

@@ -37,7 +37,7 @@ export class PanelTabs implements View {
       const tabs = this.panelsOf(name).map((panel) =>
         tab(panel, PANEL_ROWS[panel].title, false, () => store.go({ panel })),
       );
-      for (const one of tabs) this.panels.set(one.dataset.key!, one);
+      for (const tabPanel of tabs) this.panels.set(tabPanel.dataset.key!, tabPanel);
       const list = tabList(`${GROUPS[name].title}: panels`, ...tabs);
       list.dataset.group = name;
       return list;
@@ -105,7 +105,7 @@ export class PanelTabs implements View {
       "is-single",
       this.lists.every(({ hidden }) => hidden),
     ); // then there is nothing beside the groups
-    for (const [name, one] of this.panels) choose(one, name === panel);
+    for (const [name, element] of this.panels) choose(element, name === panel);
     for (const list of this.lists) {
       const tabs = [...list.querySelectorAll<HTMLElement>("[role=tab]")];
       if (!tabs.some(({ tabIndex }) => tabIndex === 0)) tabs[0].tabIndex = 0;

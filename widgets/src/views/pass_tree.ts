@@ -47,25 +47,31 @@ export class PassTree {
   }
 
   visibleStages(): Stage[] {
-    const shown: Stage[] = [];
+    const visible: Stage[] = [];
     const visit = (stage: Stage): void => {
       if (this.hideUnchanged && this.isUnchanged(stage) && stage.id !== this.store.cursor.stage) return;
-      shown.push(stage);
+      visible.push(stage);
       if (!this.closed.has(stage.id)) this.childrenOf(stage).forEach(visit);
     };
     (this.store.index.children.get(null) ?? []).forEach(visit);
-    return shown;
+    return visible;
   }
 
   private openAround(id: number | null): void {
     const { stages } = this.store.index.trace;
-    for (let at = id === null ? null : stages[id].parent; at !== null; at = stages[at].parent) this.closed.delete(at);
+    for (let ancestor = id === null ? null : stages[id].parent; ancestor !== null; ancestor = stages[ancestor].parent)
+      this.closed.delete(ancestor);
   }
 
   private draw(): void {
     const { index, cursor } = this.store;
-    const shown = this.visibleStages();
-    const key = JSON.stringify([shown.map((stage) => stage.id), cursor.stage, [...this.closed], this.hideUnchanged]);
+    const visibleStages = this.visibleStages();
+    const key = JSON.stringify([
+      visibleStages.map((stage) => stage.id),
+      cursor.stage,
+      [...this.closed],
+      this.hideUnchanged,
+    ]);
     if (key === this.drawn) {
       this.updateCounts();
       return;
@@ -85,7 +91,7 @@ export class PassTree {
       h("span", { class: "space" }),
       h("label", { title: says }, h("span", {}, "hide unchanged"), toggle),
     );
-    const rows = shown.map((stage) => this.makeRow(stage));
+    const rows = visibleStages.map((stage) => this.makeRow(stage));
     const list = h("div", { class: "rows scroll", role: "tree", "aria-label": "Passes" }, ...rows);
     const old = this.element.querySelector(".rows");
     const scrolled = old?.scrollTop ?? 0;
@@ -107,13 +113,13 @@ export class PassTree {
   private makeRow(stage: Stage): HTMLElement {
     const { index, cursor } = this.store;
     let depth = 0;
-    for (let at = stage.parent; at !== null; at = index.trace.stages[at].parent) depth += 1;
+    for (let ancestor = stage.parent; ancestor !== null; ancestor = index.trace.stages[ancestor].parent) depth += 1;
     const inside = this.childrenOf(stage).length > 0;
     const open = inside && !this.closed.has(stage.id);
     const active = stage.id === cursor.stage;
     const kernel = stage.kernel === null ? undefined : index.trace.kernels[stage.kernel];
     const parentKernel = stage.parent === null ? null : index.trace.stages[stage.parent].kernel;
-    const hasWrongFiring = index.trace.checks.some((one) => one.stage === stage.id && one.verdict === "differs");
+    const hasWrongFiring = index.trace.checks.some((check) => check.stage === stage.id && check.verdict === "differs");
     const name =
       kernel !== undefined && stage.kernel !== parentKernel
         ? `${stage.name} ${kernel.id} · ${readableName(kernel)}`
@@ -174,7 +180,7 @@ export class PassTree {
 /** Returns the name of a pass with break opportunities between its words: `reduce_|window`, `Canonicalizer|Pass`. */
 function addBreaks(name: string): Child[] {
   const words = name.split(/(?<=[_-])|(?<=[a-z])(?=[A-Z])/);
-  return words.flatMap((word, at) => (at === 0 ? [word] : [h("wbr"), word]));
+  return words.flatMap((word, i) => (i === 0 ? [word] : [h("wbr"), word]));
 }
 
 function scrollIntoView(box: HTMLElement, row: HTMLElement): void {

@@ -33,7 +33,7 @@ const NO_FIGURES: Figures = {
 export class PipelineView implements View {
   readonly element = h("nav", { class: "pipeline", "aria-label": "Pipeline" });
   private isOfOne = false; // whether the figures are those of the selected kernel
-  private shown: Place | null = null; // the part that was scrolled to last
+  private lastPlace: Place | null = null; // the part that was scrolled to last
 
   constructor(private readonly store: Store) {
     this.element.classList.toggle("is-foreign", store.index.trace.dialect !== null); // with fewer parts
@@ -82,8 +82,8 @@ export class PipelineView implements View {
     if (trace.kernels.length > 1 && kernel !== undefined) buttons.push(this.makeScopeChoice(kernel.id));
     replaceChildren(this.element, ...buttons);
     if (focused) this.element.querySelector<HTMLElement>('[aria-current="step"]')?.focus();
-    if (this.shown !== cursor.place) requestAnimationFrame(() => this.scrollToCurrent());
-    this.shown = cursor.place;
+    if (this.lastPlace !== cursor.place) requestAnimationFrame(() => this.scrollToCurrent());
+    this.lastPlace = cursor.place;
   }
 
   /** Scrolls a strip that is too long to the current position, without moving anything around it. */
@@ -119,7 +119,7 @@ export class PipelineView implements View {
     const { cursor, index } = this.store;
     const tabs = { ...cursor.tabs };
     const owner = cursor.kernel === null ? null : (index.trace.kernels[cursor.kernel]?.same_as ?? cursor.kernel);
-    const own = index.trace.stages.filter((stage) => stage.kernel === owner);
+    const kernelStages = index.trace.stages.filter((stage) => stage.kernel === owner);
     const { passes, code } = this.findFigures(cursor.kernel);
     switch (place) {
       case "python":
@@ -135,7 +135,7 @@ export class PipelineView implements View {
         return { place, graph: "uops", panel: "rewrites", ...move };
       }
       case "uops": {
-        const last = own.findLast(
+        const last = kernelStages.findLast(
           (stage) => stage.after.length > 0 && (index.children.get(stage.id) ?? []).length === 0,
         );
         const move = last === undefined ? {} : { stage: last.id, step: index.endOf(last) };

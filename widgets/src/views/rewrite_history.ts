@@ -104,7 +104,7 @@ export class RewriteHistoryView implements View {
     const { index, cursor } = this.store;
     const opts = findCreatingOpts(index, nodes, cursor.kernel);
     if (opts.length === 0) return [];
-    const stage = index.trace.stages.find((one) => one.opts.includes(opts[0].opt));
+    const stage = index.trace.stages.find((candidate) => candidate.opts.includes(opts[0].opt));
     const rows = opts.map(({ opt, place, count: all }) =>
       h(
         "button",

@@ -65,7 +65,9 @@ export class RooflineView implements View {
       width - RIGHT,
     );
     const y = new LogScale([...points.map(({ gflops }) => gflops), ...peaks], height - BOTTOM, TOP);
-    const exact = points.map(({ flops_per_byte: intensity, gflops }) => [x.at(intensity), y.at(gflops)] as const);
+    const exact = points.map(
+      ({ flops_per_byte: intensity, gflops }) => [x.positionOf(intensity), y.positionOf(gflops)] as const,
+    );
     const spots = points.length > NUMBERED ? exact : spreadDots(exact, RADIUS);
     const drawing = s(
       "svg",
@@ -90,19 +92,19 @@ export class RooflineView implements View {
 
   private drawAxes(x: LogScale, y: LogScale, width: number, height: number): SVGElement[] {
     const bottom = height - BOTTOM;
-    const word = (text: string, at: object): SVGElement => s("text", { ...at }, text);
+    const word = (text: string, position: object): SVGElement => s("text", { ...position }, text);
     return [
       ...x
         .listTicks(width < 500 ? 5 : 10)
         .flatMap((value) => [
-          s("path", { class: "grid", d: `M${x.at(value)} ${TOP}V${bottom}` }),
-          word(formatTick(value), { x: x.at(value), y: bottom + 14, "text-anchor": "middle" }),
+          s("path", { class: "grid", d: `M${x.positionOf(value)} ${TOP}V${bottom}` }),
+          word(formatTick(value), { x: x.positionOf(value), y: bottom + 14, "text-anchor": "middle" }),
         ]),
       ...y
         .listTicks(height < 260 ? 5 : 10)
         .flatMap((value) => [
-          s("path", { class: "grid", d: `M${LEFT} ${y.at(value)}H${width - RIGHT}` }),
-          word(formatTick(value), { x: LEFT - 6, y: y.at(value) + 4, "text-anchor": "end" }),
+          s("path", { class: "grid", d: `M${LEFT} ${y.positionOf(value)}H${width - RIGHT}` }),
+          word(formatTick(value), { x: LEFT - 6, y: y.positionOf(value) + 4, "text-anchor": "end" }),
         ]),
       word("operations for each byte that is moved (FLOP/B)", {
         x: (LEFT + width - RIGHT) / 2,
@@ -122,7 +124,7 @@ export class RooflineView implements View {
     for (const { name, rate, kind } of figure.ceilings) {
       const [from, to] = [Math.max(x.low, y.low / rate), Math.min(x.high, top / rate)];
       if (kind !== "memory" || from >= to) continue;
-      const [start, end] = [from, to].map((value) => [x.at(value), y.at(value * rate)] as const);
+      const [start, end] = [from, to].map((value) => [x.positionOf(value), y.positionOf(value * rate)] as const);
       const text = `${name}: ${figuresText(rate)} GB/s`;
       drawn.push([start, end]);
       lines.push(s("path", { class: "roof slope", d: `M${start.join(" ")}L${end.join(" ")}` }));
@@ -130,14 +132,14 @@ export class RooflineView implements View {
     }
     // slopes are short and have few positions for their labels, so they come first
     for (const { name, rate } of peaks) {
-      const at = y.at(rate);
+      const roofY = y.positionOf(rate);
       const text = `${name}: ${figuresText(rate)} GFLOP/s`;
       drawn.push([
-        [LEFT, at],
-        [width - RIGHT, at],
+        [LEFT, roofY],
+        [width - RIGHT, roofY],
       ]);
-      lines.push(s("path", { class: "roof", d: `M${LEFT} ${at}H${width - RIGHT}` }));
-      labels.push([text, listPlaces(text, [LEFT + 4, at], [width - RIGHT, at], FLAT_SHARES)]);
+      lines.push(s("path", { class: "roof", d: `M${LEFT} ${roofY}H${width - RIGHT}` }));
+      labels.push([text, listPlaces(text, [LEFT + 4, roofY], [width - RIGHT, roofY], FLAT_SHARES)]);
     }
     const places = placeLabels(labels, { points: dots, radius: RADIUS, lines: drawn, top: 8 });
     const texts = labels.map(([text], i) => {

@@ -30,7 +30,7 @@ export class ShapeView implements View {
   private moves: Move[] = [];
   private op = "permute";
   private arg = "";
-  private at = 0;
+  private step = 0;
   private first: number[] = [];
   private firstPlace: number | null = null;
   private hidden = new Set<number>();
@@ -119,19 +119,19 @@ export class ShapeView implements View {
 
   // *** drawing ***
 
-  private show(at: number): void {
+  private show(step: number): void {
     const data = this.data!;
     const focus = this.element.contains(document.activeElement)
       ? (document.activeElement as HTMLElement).dataset.focus
       : undefined;
-    this.at = Math.max(0, Math.min(at, data.steps.length - 1));
+    this.step = Math.max(0, Math.min(step, data.steps.length - 1));
     this.first = [];
     this.firstPlace = null;
     replaceChildren(
       this.element,
       this.makeWay(data),
       this.makeControls(data),
-      ...this.describeStep(data.steps[this.at]),
+      ...this.describeStep(data.steps[this.step]),
       h("div", { class: "grids" }),
     );
     this.drawGrids();
@@ -151,7 +151,7 @@ export class ShapeView implements View {
       );
       element.append(h("b", {}, sizesText(step.shape)));
       element.dataset.focus = `step ${i}`;
-      element.setAttribute("aria-current", i === this.at ? "step" : "false");
+      element.setAttribute("aria-current", i === this.step ? "step" : "false");
       return element;
     });
     const undo =
@@ -222,7 +222,7 @@ export class ShapeView implements View {
 
   private drawGrids(): void {
     const data = this.data!;
-    const step = data.steps[this.at];
+    const step = data.steps[this.step];
     const box = chooseBox(step.shape, this.first);
     const cells = cellsOf(step.views, box);
     const offsets = cells.flatMap(({ offset }) => (offset === null ? [] : [offset]));
@@ -251,15 +251,18 @@ export class ShapeView implements View {
       return { cell, element };
     });
     const planes: HTMLElement[] = [];
-    for (let at = 0; at < cells.length; at += rows * columns) {
-      const outer = cells[at].index.slice(0, -2);
+    for (let start = 0; start < cells.length; start += rows * columns) {
+      const outer = cells[start].index.slice(0, -2);
       const label = outer.length === 0 ? null : h("div", { class: "faint" }, `[${outer.join(", ")}, …]`);
       const heads = Array.from({ length: columns }, (_, i) =>
         h("span", { class: "head" }, String((box.at(-1)?.[0] ?? 0) + i)),
       );
       const lines = Array.from({ length: rows }, (_, row) => {
         const head = h("span", { class: "head" }, box.length < 2 ? "" : String(box.at(-2)![0] + row));
-        return [head, ...this.cells.slice(at + row * columns, at + (row + 1) * columns).map(({ element }) => element)];
+        return [
+          head,
+          ...this.cells.slice(start + row * columns, start + (row + 1) * columns).map(({ element }) => element),
+        ];
       });
       planes.push(
         h(
@@ -353,17 +356,19 @@ export class ShapeView implements View {
     );
     this.places.clear();
     const boxes = Array.from({ length: stop - start }, (_, i) => {
-      const at = start + i;
-      const times = counts.get(at) ?? 0;
-      const bars = beside.flatMap((places, k) => (places.has(at) ? [h("i", { class: `view${k % HUES}` })] : []));
+      const elementIndex = start + i;
+      const times = counts.get(elementIndex) ?? 0;
+      const bars = beside.flatMap((places, k) =>
+        places.has(elementIndex) ? [h("i", { class: `view${k % HUES}` })] : [],
+      );
       const element = h(
         "span",
         { class: times === 0 ? "place unread" : times === 1 ? "place" : "place often" },
-        String(at),
+        String(elementIndex),
         bars.length === 0 ? null : h("span", { class: "bars" }, ...bars),
       );
-      element.addEventListener("pointerenter", () => this.pointAtOffset(at));
-      this.places.set(at, element);
+      element.addEventListener("pointerenter", () => this.pointAtOffset(elementIndex));
+      this.places.set(elementIndex, element);
       return element;
     });
     const shownPart =

@@ -74,7 +74,7 @@ class StageTextView implements View {
   private readonly bar = h("div", { class: "bar" });
   private readonly history: HTMLButtonElement;
   private texts: readonly StageText[] = [];
-  private at = 0;
+  private textIndex = 0;
   private isWhole = false;
 
   constructor(private readonly store: Store) {
@@ -83,7 +83,7 @@ class StageTextView implements View {
     this.finder = new TextSearchField({
       texts: () => store.index.trace.stage_texts.map(({ lines }) => lines),
       at: () => {
-        const text = this.texts[this.at]?.id ?? 0;
+        const text = this.texts[this.textIndex]?.id ?? 0;
         return this.chosen?.text === text ? this.chosen : { text, line: -1 };
       },
       show: (place) => this.go(place),
@@ -110,7 +110,7 @@ class StageTextView implements View {
   /** Shows the texts of a stage, first that of the selected line if it is one of them. */
   show(texts: readonly StageText[]): void {
     this.texts = texts;
-    this.at = Math.max(
+    this.textIndex = Math.max(
       0,
       texts.findIndex(({ id }) => id === this.chosen?.text),
     );
@@ -129,14 +129,14 @@ class StageTextView implements View {
     store.go({ stage: text.stage, kernel: kernel ?? store.cursor.kernel, place: "passes", panel: "rewrites" });
     store.select(text.lines[place.line].nodes);
     if (same >= 0) {
-      this.at = same;
+      this.textIndex = same;
       this.draw();
     }
     if (hadFocus) requestAnimationFrame(() => input.focus()); // by then the other stage's text is shown
   }
 
   private choose(side: "before" | "after", line: number): void {
-    const text = this.texts[this.at];
+    const text = this.texts[this.textIndex];
     const id = side === "after" ? text.id : text.before;
     if (id === null) return;
     this.chosen = { text: id, line };
@@ -151,12 +151,12 @@ class StageTextView implements View {
 
   private draw(): void {
     const { trace } = this.store.index;
-    const text = this.texts[this.at];
+    const text = this.texts[this.textIndex];
     const before = text.before === null ? null : trace.stage_texts[text.before];
     const isSame = before !== null && before.language === text.language;
-    const tabs = this.texts.map(({ title, language }, at) =>
-      tab(String(at), title || languageIn(trace, language), at === this.at, () => {
-        this.at = at;
+    const tabs = this.texts.map(({ title, language }, i) =>
+      tab(String(i), title || languageIn(trace, language), i === this.textIndex, () => {
+        this.textIndex = i;
         this.draw();
       }),
     );

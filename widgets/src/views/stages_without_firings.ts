@@ -14,14 +14,14 @@ import { pairOf, treeOf } from "./step_trees";
 /** The content of a stage: `body`, or `count` rows that are created when visible; and the text beside it. */
 export type StageContent = { detail: StepDetails } & (
   | { body: Element[] }
-  | { count: number; row: (at: number) => HTMLElement }
+  | { count: number; row: (index: number) => HTMLElement }
 );
 
 /** Returns the scheduler's decisions, one row each. */
 export function decisionsOf(store: Store, stage: Stage): StageContent {
   const { index } = store;
-  const row = (at: number): HTMLElement => {
-    const { node, decision, reason } = stage.decisions[at];
+  const row = (position: number): HTMLElement => {
+    const { node, decision, reason } = stage.decisions[position];
     const { label, detail, name } = index.node(node);
     const choose = (): void => store.select([node]);
     return h(

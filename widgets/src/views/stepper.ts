@@ -141,9 +141,9 @@ export class StepperView implements View {
 
   /** Goes to the next pass in the tree (1), or the previous one (-1). */
   movePass(direction: number): void {
-    const shown = this.tree.visibleStages();
-    const at = shown.findIndex((stage) => stage.id === this.store.cursor.stage);
-    const next = shown[at + direction] ?? (at < 0 ? shown[0] : undefined);
+    const visibleStages = this.tree.visibleStages();
+    const current = visibleStages.findIndex((stage) => stage.id === this.store.cursor.stage);
+    const next = visibleStages[current + direction] ?? (current < 0 ? visibleStages[0] : undefined);
     if (next !== undefined) this.openStage(next);
   }
 
@@ -254,7 +254,7 @@ export class StepperView implements View {
       return;
     }
     let slider = this.scrub.querySelector<HTMLInputElement>('input[type="range"]');
-    const at = Math.max(
+    const stopIndex = Math.max(
       0,
       stops.findLastIndex((k) => k <= step),
     );
@@ -264,8 +264,8 @@ export class StepperView implements View {
         const now = this.stage === null ? [] : this.listStops(this.stage);
         if (now[position] !== undefined) this.goTo(now[position]);
       });
-      const own = slider;
-      own.addEventListener("input", () => seek(Number(own.value)));
+      const newSlider = slider;
+      newSlider.addEventListener("input", () => seek(Number(newSlider.value)));
       const rebuilds = h("input", { type: "checkbox", checked: this.skipRebuilds });
       rebuilds.addEventListener("change", () => {
         this.skipRebuilds = rebuilds.checked;
@@ -275,7 +275,7 @@ export class StepperView implements View {
       replaceChildren(
         this.scrub,
         ...this.makeArrows(),
-        own,
+        newSlider,
         h("span", { class: "at", role: "status" }),
         endStatus(),
         button("next on this node", "The next firing in the history of the selected node (N)", () => this.nextOnNode()),
@@ -285,8 +285,8 @@ export class StepperView implements View {
       this.scrub.dataset.stage = String(stage.id);
     }
     slider.max = String(stops.length - 1);
-    slider.value = String(at);
-    slider.style.setProperty("--done", `${(at / Math.max(1, stops.length - 1)) * 100}%`);
+    slider.value = String(stopIndex);
+    slider.style.setProperty("--done", `${(stopIndex / Math.max(1, stops.length - 1)) * 100}%`);
     const total = this.store.index.firings(stage);
     const isTransform = stage.transform !== null;
     const text = isTransform
@@ -382,15 +382,15 @@ export class StepperView implements View {
   }
 
   /** Draws a stage without firings. */
-  private drawShown(shown: StageContent): void {
-    replaceChildren(this.detail, ...shown.detail);
-    if ("body" in shown) replaceChildren(this.diff, ...shown.body);
-    else if (shown.count <= LONG)
-      replaceChildren(this.diff, ...Array.from({ length: shown.count }, (_, at) => shown.row(at)));
+  private drawShown(content: StageContent): void {
+    replaceChildren(this.detail, ...content.detail);
+    if ("body" in content) replaceChildren(this.diff, ...content.body);
+    else if (content.count <= LONG)
+      replaceChildren(this.diff, ...Array.from({ length: content.count }, (_, i) => content.row(i)));
     else {
       replaceChildren(this.diff);
       this.diff.scrollTop = 0;
-      this.rows = new VirtualRows(this.diff, shown.count, ROW_HEIGHT, shown.row, () => this.mark());
+      this.rows = new VirtualRows(this.diff, content.count, ROW_HEIGHT, content.row, () => this.mark());
       this.diff.append(this.rows.element);
     }
   }

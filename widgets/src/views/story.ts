@@ -18,7 +18,7 @@ export class StoryView implements View {
   private readonly played = new Set<ChapterKey>();
   private makePage: MakePage | null = null;
   private page: Page | null = null;
-  private at = 0;
+  private chapterIndex = 0;
   private step = 0;
   private speed = 1;
   private timer = 0;
@@ -32,7 +32,7 @@ export class StoryView implements View {
   ) {
     this.chapters = listChapters(store.index);
     const start = this.chapters.findIndex(({ key }) => key === first);
-    this.at = Math.max(0, start);
+    this.chapterIndex = Math.max(0, start);
     this.element.append(this.nav, this.sentence, this.picture, this.foot);
     this.room.observe(this.element);
   }
@@ -69,13 +69,13 @@ export class StoryView implements View {
     const next = this.step + direction;
     if (this.page !== null && next >= 0 && next < this.page.count) this.showStep(next, true);
     else if (direction > 0) this.turn(1);
-    else if (this.at > 0) this.open(this.at - 1, false, true);
+    else if (this.chapterIndex > 0) this.open(this.chapterIndex - 1, false, true);
   }
 
   /** Goes to the page after (1) or before (-1). */
   turn(direction: 1 | -1): void {
-    if (this.at + direction >= this.chapters.length) this.leave();
-    else this.open(Math.max(0, this.at + direction));
+    if (this.chapterIndex + direction >= this.chapters.length) this.leave();
+    else this.open(Math.max(0, this.chapterIndex + direction));
   }
 
   /** Plays the page from here, or pauses; at its end it starts again. */
@@ -106,25 +106,25 @@ export class StoryView implements View {
   }
 
   get chapter(): string | null {
-    return this.chapters[this.at]?.key ?? null;
+    return this.chapters[this.chapterIndex]?.key ?? null;
   }
 
   show(key: string): void {
-    const at = this.chapters.findIndex((chapter) => chapter.key === key);
-    if (at >= 0) this.open(at, true);
+    const chapterIndex = this.chapters.findIndex((chapter) => chapter.key === key);
+    if (chapterIndex >= 0) this.open(chapterIndex, true);
   }
 
-  private open(at: number, silent = false, atEnd = false): void {
-    if (at === this.at && this.page !== null) return;
+  private open(chapterIndex: number, silent = false, atEnd = false): void {
+    if (chapterIndex === this.chapterIndex && this.page !== null) return;
     const hadFocus = this.element.contains(document.activeElement);
-    this.at = at;
+    this.chapterIndex = chapterIndex;
     this.enter(atEnd);
     if (hadFocus) this.element.closest<HTMLElement>(".tinyexplore")?.focus();
-    if (!silent) this.turned(this.chapters[at].key);
+    if (!silent) this.turned(this.chapters[chapterIndex].key);
   }
 
   private enter(atEnd = false): void {
-    const chapter = this.chapters[this.at];
+    const chapter = this.chapters[this.chapterIndex];
     if (chapter === undefined || this.makePage === null || !this.element.isConnected) return;
     this.pause();
     this.page?.destroy?.();
@@ -165,8 +165,8 @@ export class StoryView implements View {
   private drawNav(): void {
     const marks = this.chapters.map((chapter, i) => {
       const mark = button(chapter.title, `Page ${i + 1}: ${chapter.about}`, () => this.open(i), "chapter");
-      if (i === this.at) mark.setAttribute("aria-current", "step");
-      if (i < this.at) mark.classList.add("read");
+      if (i === this.chapterIndex) mark.setAttribute("aria-current", "step");
+      if (i < this.chapterIndex) mark.classList.add("read");
       return mark;
     });
     replaceChildren(this.nav, ...marks);
@@ -178,10 +178,10 @@ export class StoryView implements View {
     const held = this.foot.contains(document.activeElement)
       ? (document.activeElement as HTMLElement).dataset.key
       : undefined;
-    const next = this.chapters[this.at + 1];
+    const next = this.chapters[this.chapterIndex + 1];
     const isLast = this.step >= page.count - 1;
     const back = button("← Back", "Previous step (←). Previous page: Shift ←", () => this.move(-1));
-    back.disabled = this.at === 0 && this.step === 0;
+    back.disabled = this.chapterIndex === 0 && this.step === 0;
     const on = isLast ? (next === undefined ? "Workbench →" : `${next.title} →`) : "Next →";
     const forward = button(on, "Next step (→). Next page: Shift →", () => this.move(1), "next");
     const isPlaying = this.timer !== 0;

@@ -85,9 +85,9 @@ export class TextDiffView implements View {
     const scroll = (): void => {
       if (element === undefined) return;
       const box = element.getBoundingClientRect();
-      const own = this.element.getBoundingClientRect();
-      if (box.top < own.top || box.bottom > own.bottom)
-        this.element.scrollTop += box.top - own.top - this.element.clientHeight / 3;
+      const viewport = this.element.getBoundingClientRect();
+      if (box.top < viewport.top || box.bottom > viewport.bottom)
+        this.element.scrollTop += box.top - viewport.top - this.element.clientHeight / 3;
     };
     if (this.element.isConnected) scroll();
     requestAnimationFrame(scroll); // after layout
@@ -107,7 +107,7 @@ export class TextDiffView implements View {
     this.element.dataset.language = texts.language;
     const rows =
       before === null
-        ? after.map((_, at): TextDiffRow => ({ before: null, after: at, same: true }))
+        ? after.map((_, i): TextDiffRow => ({ before: null, after: i, same: true }))
         : diffRows(
             before.map(({ text }) => text),
             after.map(({ text }) => text),
@@ -207,9 +207,9 @@ export class TextDiffView implements View {
   /** Scrolls to the first selected line, if the selection came from elsewhere. */
   private scrollToSelected(): void {
     const { selected } = this.store;
-    const own = this.revealed;
+    const revealed = this.revealed;
     this.revealed = null;
-    if (selected.size === 0 || (own !== null && own.size === selected.size)) return;
+    if (selected.size === 0 || (revealed !== null && revealed.size === selected.size)) return;
     const lit = this.rows.filter(({ element }) => element.classList.contains("sel"));
     const { top, bottom } = this.element.getBoundingClientRect();
     const isSeen = ({ element }: { element: HTMLElement }): boolean => {

@@ -151,8 +151,8 @@ export class ThroughputView implements View {
       ),
     );
     const rows = instructions.map(([text, uops, latency, used, line]) => {
-      const own = new Map(used);
-      const cells = ports.map(([name]) => makeCell(own.get(name) ?? 0, largest));
+      const usedPorts = new Map(used);
+      const cells = ports.map(([name]) => makeCell(usedPorts.get(name) ?? 0, largest));
       const nodes = line === null || this.branch !== null ? [] : this.findNodes(line);
       const hover = (on: boolean) => (): void => this.store.hover(on ? nodes : []);
       const acts =
@@ -274,7 +274,7 @@ function shortenPort(name: string, ports: ThroughputData["ports"]): string {
   const port = /Port0*(\d+)$/.exec(name);
   if (port !== null) return `P${port[1]}`;
   const brand = /^[A-Z]+[a-z]?\d*(?=[A-Z])/.exec(name)?.[0] ?? "";
-  const isShared = ports.filter((one) => one[0].startsWith(brand)).length > ports.length / 2;
+  const isShared = ports.filter((port) => port[0].startsWith(brand)).length > ports.length / 2;
   return isShared && brand.length < name.length ? name.slice(brand.length) : name;
 }
 

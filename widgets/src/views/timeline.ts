@@ -61,7 +61,7 @@ export class TimelineView implements View {
   private writeBar(): void {
     const { kernel } = this.store.cursor;
     const runs = this.figure.spans.filter(({ stage }) => stage === null);
-    const own = runs.find((run) => run.kernel === kernel);
+    const kernelRun = runs.find((run) => run.kernel === kernel);
     const around = (spans: Span[], margin: number): void => {
       const [first, last] = [
         Math.min(...spans.map(({ started_us: us }) => us)),
@@ -82,9 +82,9 @@ export class TimelineView implements View {
       runs.length === 0 || runs.length === this.figure.spans.length
         ? null
         : button("runs", "The time in which kernels ran", () => around(runs, 0.03), "quiet"),
-      own === undefined
+      kernelRun === undefined
         ? null
-        : button(`kernel ${own.kernel}`, "The run of the chosen kernel", () => around([own], 0.8), "quiet"),
+        : button(`kernel ${kernelRun.kernel}`, "The run of the chosen kernel", () => around([kernelRun], 0.8), "quiet"),
       button("−", "Zoom out (−)", () => this.zoom(0.5, 2), "quiet"),
       button("+", "Zoom in (+)", () => this.zoom(0.5, 0.5), "quiet"),
       this.says,
@@ -94,8 +94,8 @@ export class TimelineView implements View {
 
   private tell(text: string): void {
     const all = duration(this.figure.end_us);
-    const shown = this.to - this.from >= this.figure.end_us ? all : `${duration(this.to - this.from)} of ${all}`;
-    this.says.textContent = text || `${shown} · Ctrl and the wheel zoom, a drag moves`;
+    const visibleTime = this.to - this.from >= this.figure.end_us ? all : `${duration(this.to - this.from)} of ${all}`;
+    this.says.textContent = text || `${visibleTime} · Ctrl and the wheel zoom, a drag moves`;
   }
 
   private showRange(from: number, to: number): void {
@@ -108,9 +108,9 @@ export class TimelineView implements View {
 
   /** Scales the visible range by `factor`, with the time at `share` of the width fixed. */
   private zoom(share: number, factor: number): void {
-    const at = this.from + share * (this.to - this.from);
+    const time = this.from + share * (this.to - this.from);
     const length = (this.to - this.from) * factor;
-    this.showRange(at - share * length, at + (1 - share) * length);
+    this.showRange(time - share * length, time + (1 - share) * length);
   }
 
   private xOf(us: number): number {
@@ -133,10 +133,10 @@ export class TimelineView implements View {
     const drawn: SVGElement[] = [];
     let y = 4;
     for (const [row, name] of rows) {
-      const own = spans.filter((span) => span.row === row && span.depth < DEPTHS);
-      if (own.length === 0) continue;
-      drawn.push(this.name(name, y), ...this.drawBars(own, y));
-      y += (Math.max(...own.map(({ depth }) => depth)) + 1) * ROW + GAP;
+      const rowSpans = spans.filter((span) => span.row === row && span.depth < DEPTHS);
+      if (rowSpans.length === 0) continue;
+      drawn.push(this.name(name, y), ...this.drawBars(rowSpans, y));
+      y += (Math.max(...rowSpans.map(({ depth }) => depth)) + 1) * ROW + GAP;
     }
     drawn.push(...this.drawMemory(y));
     y += MEMORY + GAP;
@@ -224,10 +224,10 @@ export class TimelineView implements View {
     const { trace } = this.store.index;
     const lanes = lives.reduce((most, { lane }) => Math.max(most, lane + 1), 0);
     if (lanes === 0) return { drawn: [], height: 0 };
-    const shown = lives.filter(
+    const visibleLives = lives.filter(
       ({ lane, started_us: us, ended_us: end }) => lane < MOST_LANES && end >= this.from && us <= this.to,
     );
-    const drawn = shown.map(({ buffer, name, bytes: size, started_us: us, ended_us: end, lane }) => {
+    const drawn = visibleLives.map(({ buffer, name, bytes: size, started_us: us, ended_us: end, lane }) => {
       const { maker } = trace.buffers[buffer];
       const [left, right] = [Math.max(this.xOf(us), this.label), Math.min(this.xOf(end), this.width - 8)];
       const says = `${name}: ${bytes(size)}, for ${duration(end - us)}`;
@@ -255,11 +255,11 @@ export class TimelineView implements View {
     const length = this.to - this.from;
     const step = chooseTickStep(length, Math.max(2, Math.floor((this.width - this.label) / 110)));
     const elements: SVGElement[] = [];
-    for (let at = Math.ceil(this.from / step) * step; at <= this.to; at += step) {
-      const x = this.xOf(at);
+    for (let time = Math.ceil(this.from / step) * step; time <= this.to; time += step) {
+      const x = this.xOf(time);
       elements.push(
         s("path", { class: "grid", d: `M${x} 2V${bottom + 3}` }),
-        s("text", { x, y: bottom + 15, "text-anchor": x > this.width - 24 ? "end" : "middle" }, tickWords(at, step)),
+        s("text", { x, y: bottom + 15, "text-anchor": x > this.width - 24 ? "end" : "middle" }, tickWords(time, step)),
       );
     }
     return elements;
@@ -335,7 +335,7 @@ export class TimelineView implements View {
     const us = this.timeAt(event);
     const x = this.xOf(us).toFixed(1);
     this.cursor?.setAttribute("d", `M${x} 2V${this.svg.getAttribute("height")}`);
-    const held = this.figure.memory.findLast(([at]) => at <= us)?.[1] ?? 0;
+    const held = this.figure.memory.findLast(([time]) => time <= us)?.[1] ?? 0;
     this.tell(`${duration(us)} · ${bytes(held)} held${span === null ? "" : ` · ${span.dataset.says}`}`);
     const kernel = span?.dataset.kernel;
     this.store.hover(kernel === undefined ? [] : nodesOfKernel(this.store.index, Number(kernel)));

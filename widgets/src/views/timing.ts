@@ -55,15 +55,18 @@ export class TimingView implements View {
     const total = timed.reduce((sum, { run }) => sum + run.median_us, 0);
     const rows = timed.map(({ kernel, run }) => {
       const { gflops, gbps } = computeThroughput(kernel, run);
-      const at = (us: number): string => `${(Math.min(us, longest) / longest) * 100}%`;
+      const percentOf = (us: number): string => `${(Math.min(us, longest) / longest) * 100}%`;
       const isCut = run.high_us > longest;
       const times = samplesText(run);
       const spread = run.times_us.length < 2 ? times : `quartiles ${quartilesText(run)}, of ${times}`;
       const chart = h(
         "span",
         { class: "chart", title: spread },
-        h("span", { class: "median", style: `width:${at(run.median_us)}` }),
-        h("span", { class: "whisker", style: `left:${at(run.low_us)};right:calc(100% - ${at(run.high_us)})` }),
+        h("span", { class: "median", style: `width:${percentOf(run.median_us)}` }),
+        h("span", {
+          class: "whisker",
+          style: `left:${percentOf(run.low_us)};right:calc(100% - ${percentOf(run.high_us)})`,
+        }),
         isCut ? h("span", { class: "cut", title: `up to ${duration(run.high_us)}` }, "▸") : null,
       );
       return h(

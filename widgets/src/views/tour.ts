@@ -53,7 +53,7 @@ export function makeQuestionCard(
 
 export class TourView {
   readonly element = h("section", { class: "tour", "aria-label": "Tour" });
-  private at = 0;
+  private stopIndex = 0;
   private readonly guesses = new Map<number, number>();
 
   /** `open`: goes to a link. */
@@ -64,35 +64,35 @@ export class TourView {
 
   /** Goes to the stop after (1) or before (-1). */
   move(direction: 1 | -1): void {
-    this.go(this.at + direction);
+    this.go(this.stopIndex + direction);
   }
 
-  go(at: number): void {
-    if (this.stops[at] === undefined) return;
-    this.at = at;
-    this.open(this.stops[at].link);
+  go(stopIndex: number): void {
+    if (this.stops[stopIndex] === undefined) return;
+    this.stopIndex = stopIndex;
+    this.open(this.stops[stopIndex].link);
     this.draw();
   }
 
   private draw(): void {
-    const stop = this.stops[this.at];
+    const stop = this.stops[this.stopIndex];
     const card =
       stop.choices.length > 0 ? this.makeQuestion(stop) : h("p", { class: "note-text", role: "status" }, stop.text);
-    const dots = this.stops.map((one, i) => {
-      const dot = button("", `Stop ${i + 1}: ${one.text}`, () => this.go(i), "dot");
-      if (i === this.at) dot.setAttribute("aria-current", "step");
+    const dots = this.stops.map((stop, i) => {
+      const dot = button("", `Stop ${i + 1}: ${stop.text}`, () => this.go(i), "dot");
+      if (i === this.stopIndex) dot.setAttribute("aria-current", "step");
       return dot;
     });
     const back = button("←", "Previous stop ([)", () => this.move(-1));
-    const on = button(`${this.at + 1} of ${this.stops.length} →`, "Next stop (])", () => this.move(1), "next");
+    const on = button(`${this.stopIndex + 1} of ${this.stops.length} →`, "Next stop (])", () => this.move(1), "next");
     const again = button(
       "go to this position",
       "Go to the position of this note again",
       () => this.open(stop.link),
       "quiet",
     );
-    back.disabled = this.at === 0;
-    on.disabled = this.at === this.stops.length - 1;
+    back.disabled = this.stopIndex === 0;
+    on.disabled = this.stopIndex === this.stops.length - 1;
     replaceChildren(
       this.element,
       h("div", { class: "pinned" }, card),
@@ -110,9 +110,9 @@ export class TourView {
 
   private makeQuestion(stop: TourStop): HTMLElement {
     const take = (guess: number): void => {
-      this.guesses.set(this.at, guess);
+      this.guesses.set(this.stopIndex, guess);
       this.draw();
     };
-    return makeQuestionCard(stop, this.guesses.get(this.at) ?? null, take, this.open);
+    return makeQuestionCard(stop, this.guesses.get(this.stopIndex) ?? null, take, this.open);
   }
 }

@@ -118,9 +118,9 @@ export class WarpsView implements View {
   }
 
   private makeRow(group: WarpAccessData[], number: number): HTMLElement {
-    const [one, ...more] = group;
+    const [first, ...more] = group;
     const nodes = this.nodesOf(group);
-    const code = one.source === "" ? one.text : one.source;
+    const code = first.source === "" ? first.text : first.source;
     const choose = (): void => {
       this.chosen = number;
       this.store.select(nodes);
@@ -128,7 +128,7 @@ export class WarpsView implements View {
       this.mark();
     };
     const hover = (on: boolean) => (): void => this.store.hover(on ? nodes : []);
-    const title = `${one.stored ? "stores to" : "loads from"} ${one.buffer}${one.loops.length > 0 ? `, inside ${one.loops.join(", ")}` : ""}: ${code}`;
+    const title = `${first.stored ? "stores to" : "loads from"} ${first.buffer}${first.loops.length > 0 ? `, inside ${first.loops.join(", ")}` : ""}: ${code}`;
     return h(
       "tr",
       { onclick: choose, onpointerenter: hover(true), onpointerleave: hover(false) },
@@ -138,7 +138,7 @@ export class WarpsView implements View {
         h(
           "button",
           { type: "button", title },
-          h("span", { class: "kind" }, one.stored ? "store" : "load"),
+          h("span", { class: "kind" }, first.stored ? "store" : "load"),
           h("code", {}, code),
           more.length === 0 ? null : h("span", { class: "kind" }, `× ${group.length}`),
         ),
@@ -146,22 +146,22 @@ export class WarpsView implements View {
       h(
         "td",
         { class: "num" },
-        one.space === "shared"
+        first.space === "shared"
           ? ""
-          : one.requests === 0
+          : first.requests === 0
             ? "?"
-            : `${formatRounded(one.mean)} of ${formatRounded(one.least)}`,
+            : `${formatRounded(first.mean)} of ${formatRounded(first.least)}`,
       ),
       h(
         "td",
         {},
-        one.efficiency === null
-          ? one.space === "shared"
+        first.efficiency === null
+          ? first.space === "shared"
             ? h("span", { class: "faint" }, "shared")
             : null
-          : makeMeter(one.efficiency),
+          : makeMeter(first.efficiency),
       ),
-      h("td", { class: `verdict ${rateAccess(one)}` }, one.says),
+      h("td", { class: `verdict ${rateAccess(first)}` }, first.says),
     );
   }
 
@@ -203,23 +203,23 @@ export class WarpsView implements View {
 
   private drawDetail(): void {
     const container = this.element.querySelector(".lanes");
-    const one = this.groups[this.chosen]?.[0];
+    const access = this.groups[this.chosen]?.[0];
     if (container === null) return;
-    if (one === undefined) return replaceChildren(container, h("p", { class: "note" }, "No load and no store."));
-    const what = `${one.stored ? "Stores to" : "Loads from"} ${one.buffer}, ${count(one.nbytes, "byte")} a lane`;
+    if (access === undefined) return replaceChildren(container, h("p", { class: "note" }, "No load and no store."));
+    const what = `${access.stored ? "Stores to" : "Loads from"} ${access.buffer}, ${count(access.nbytes, "byte")} a lane`;
     const details =
-      one.space === "shared" || one.lanes.length === 0
+      access.space === "shared" || access.lanes.length === 0
         ? ""
-        : ` · ${count(one.segments, "segment")} in ${count(one.lines, "line")} of ${LINE} bytes`;
+        : ` · ${count(access.segments, "segment")} in ${count(access.lines, "line")} of ${LINE} bytes`;
     replaceChildren(
       container,
       h("h6", {}, `${what}${details}`),
-      one.lanes.length === 0
-        ? h("p", { class: "note" }, one.says)
-        : one.space === "shared"
-          ? drawBanks(one)
-          : drawSegments(one),
-      one.advice ? h("p", { class: "note advice" }, one.advice) : null,
+      access.lanes.length === 0
+        ? h("p", { class: "note" }, access.says)
+        : access.space === "shared"
+          ? drawBanks(access)
+          : drawSegments(access),
+      access.advice ? h("p", { class: "note advice" }, access.advice) : null,
     );
   }
 }
@@ -233,9 +233,17 @@ const HEADS = [
 
 function groupAlike(accesses: WarpAccessData[]): WarpAccessData[][] {
   const groups = new Map<string, WarpAccessData[]>();
-  for (const one of accesses) {
-    const key = JSON.stringify([one.stored, one.buffer, one.loops, one.mean, one.least, one.degree, one.says]);
-    groups.set(key, [...(groups.get(key) ?? []), one]);
+  for (const access of accesses) {
+    const key = JSON.stringify([
+      access.stored,
+      access.buffer,
+      access.loops,
+      access.mean,
+      access.least,
+      access.degree,
+      access.says,
+    ]);
+    groups.set(key, [...(groups.get(key) ?? []), access]);
   }
   return [...groups.values()];
 }
@@ -272,8 +280,8 @@ type PlaneStyle = "on" | "other" | "";
 
 function drawPlanes({ grid, group, at, warp }: GPUData): HTMLElement[] {
   const warpOf = (x: number, y: number, across: number): PlaneStyle => {
-    const own = Math.floor((x + y * across) / warp);
-    return own === 0 ? "on" : own % 2 === 0 ? "other" : "";
+    const warpIndex = Math.floor((x + y * across) / warp);
+    return warpIndex === 0 ? "on" : warpIndex % 2 === 0 ? "other" : "";
   };
   if (group === null) return [drawPlane(grid, "work-items in the grid, by warp", (x, y) => warpOf(x, y, grid[0]))];
   const row = (at[1] ?? 0) + (at[2] ?? 0) * (grid[1] ?? 1);
@@ -314,8 +322,8 @@ function drawPlane(sizes: number[], words: string, styleOf: (x: number, y: numbe
 }
 
 /** Returns where the visible part of a large plane begins: around the middle if only the middle is highlighted. */
-function start(size: number, shown: number, styleOf: (x: number, y: number) => PlaneStyle): number {
-  return size <= shown || styleOf(0, 0) !== "" ? 0 : Math.min(size - shown, (size >> 1) - shown / 2);
+function start(size: number, visible: number, styleOf: (x: number, y: number) => PlaneStyle): number {
+  return size <= visible || styleOf(0, 0) !== "" ? 0 : Math.min(size - visible, (size >> 1) - visible / 2);
 }
 
 function drawOccupancy({ occupancy, why, shared_bytes }: GPUData): HTMLElement {
@@ -364,7 +372,9 @@ function drawSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
   const { width, lanes: tall, gap, low } = PICTURE;
   const touched = [
     ...new Set(
-      lanes.flatMap((at) => (at === null ? [] : [Math.floor(at / SEGMENT), Math.floor((at + nbytes - 1) / SEGMENT)])),
+      lanes.flatMap((address) =>
+        address === null ? [] : [Math.floor(address / SEGMENT), Math.floor((address + nbytes - 1) / SEGMENT)],
+      ),
     ),
   ]
     .sort((a, b) => a - b)
@@ -372,8 +382,8 @@ function drawSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
   const wide = Math.min(150, (width - 2) / Math.max(1, touched.length));
   const left = (width - wide * touched.length) / 2;
   const segmentX = new Map(touched.map((segment, i) => [segment, left + i * wide]));
-  const x = (at: number): number =>
-    (segmentX.get(Math.floor(at / SEGMENT)) ?? 0) + 1 + ((at % SEGMENT) / SEGMENT) * (wide - 2);
+  const x = (address: number): number =>
+    (segmentX.get(Math.floor(address / SEGMENT)) ?? 0) + 1 + ((address % SEGMENT) / SEGMENT) * (wide - 2);
   const y = tall + gap;
   const boxes = touched.map((segment) =>
     s(
@@ -382,11 +392,11 @@ function drawSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
       s("title", {}, `bytes ${segment * SEGMENT} to ${segment * SEGMENT + SEGMENT - 1}`),
     ),
   );
-  const own = new Set(lanes.filter((at): at is number => at !== null));
-  const used = [...own].map((at) =>
+  const addresses = new Set(lanes.filter((address): address is number => address !== null));
+  const used = [...addresses].map((address) =>
     s("rect", {
       class: "on",
-      x: x(at),
+      x: x(address),
       y: y + 3,
       width: Math.max(1.2, (nbytes / SEGMENT) * (wide - 2) - 0.6),
       height: low - 6,
@@ -408,7 +418,7 @@ function drawSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
     lanes,
     says,
     y + low + 18,
-    (at) => [x(at) + Math.max(1.2, (nbytes / SEGMENT) * (wide - 2)) / 2, y + 3],
+    (address) => [x(address) + Math.max(1.2, (nbytes / SEGMENT) * (wide - 2)) / 2, y + 3],
     boxes,
     used,
     labels,
@@ -422,7 +432,7 @@ function drawBanks({ lanes, banks, degree, says }: WarpAccessData): HTMLElement 
   const rows = Math.min(8, degree);
   const y = tall + gap;
   const boxes = banks.flatMap((words, bank) => {
-    const shown = Math.min(words, rows);
+    const visibleRows = Math.min(words, rows);
     const frame = s(
       "rect",
       { class: "segment", x: bank * each + 1, y, width: each - 2, height: 12 * rows + 2 },
@@ -430,7 +440,7 @@ function drawBanks({ lanes, banks, degree, says }: WarpAccessData): HTMLElement 
     );
     return [
       frame,
-      ...Array.from({ length: shown }, (_, i) =>
+      ...Array.from({ length: visibleRows }, (_, i) =>
         s("rect", {
           class: words > 1 ? "conflict" : "on",
           x: bank * each + 3,
@@ -452,7 +462,7 @@ function drawBanks({ lanes, banks, degree, says }: WarpAccessData): HTMLElement 
     lanes,
     says,
     y + 12 * rows + 20,
-    (at) => [((Math.floor(at / 4) % BANKS) + 0.5) * each, y],
+    (address) => [((Math.floor(address / 4) % BANKS) + 0.5) * each, y],
     boxes,
     [],
     labels,
@@ -463,14 +473,14 @@ function drawLanes(
   lanes: (number | null)[],
   says: string,
   height: number,
-  to: (at: number) => [number, number],
+  to: (address: number) => [number, number],
   ...parts: SVGElement[][]
 ): HTMLElement {
   const { width, lanes: tall } = PICTURE;
   const each = width / lanes.length;
-  const ways = lanes.flatMap((at, lane) => {
-    if (at === null) return [];
-    const [x, y] = to(at);
+  const ways = lanes.flatMap((address, lane) => {
+    if (address === null) return [];
+    const [x, y] = to(address);
     const from = (lane + 0.5) * each;
     return [
       s(
@@ -479,15 +489,15 @@ function drawLanes(
           class: "way",
           d: `M${from.toFixed(1)} ${tall}C${from.toFixed(1)} ${tall + 34},${x.toFixed(1)} ${y - 34},${x.toFixed(1)} ${y}`,
         },
-        s("title", {}, `lane ${lane}: byte ${at}`),
+        s("title", {}, `lane ${lane}: byte ${address}`),
       ),
     ];
   });
-  const boxes = lanes.map((at, lane) =>
+  const boxes = lanes.map((address, lane) =>
     s(
       "rect",
-      { class: at === null ? "masked" : "lane", x: lane * each + 1, y: 0.5, width: each - 2, height: tall - 1 },
-      s("title", {}, at === null ? `lane ${lane}: masked` : `lane ${lane}: byte ${at}`),
+      { class: address === null ? "masked" : "lane", x: lane * each + 1, y: 0.5, width: each - 2, height: tall - 1 },
+      s("title", {}, address === null ? `lane ${lane}: masked` : `lane ${lane}: byte ${address}`),
     ),
   );
   const few = lanes.length > 32 ? 8 : 4;

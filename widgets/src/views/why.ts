@@ -216,9 +216,9 @@ export class WhyView implements View {
       status === null && could.length + stopped.length > 0
         ? `: ${count(could.length, "rule")} could fire, ${stopped.length} cannot`
         : "";
-    const own = stopped.filter(({ mismatch }) => ITS_OWN.has(mismatch!.kind));
-    const others = stopped.filter((attempt) => !own.includes(attempt));
-    const shown = this.showsAll ? others : others.slice(0, Math.max(0, FEW - own.length));
+    const ownMismatches = stopped.filter(({ mismatch }) => ITS_OWN.has(mismatch!.kind));
+    const others = stopped.filter((attempt) => !ownMismatches.includes(attempt));
+    const visibleAttempts = this.showsAll ? others : others.slice(0, Math.max(0, FEW - ownMismatches.length));
     const more = button(
       `all ${others.length} …`,
       "Show all rules that cannot fire",
@@ -234,10 +234,14 @@ export class WhyView implements View {
       result.note === "" ? null : h("p", { class: "note faint" }, result.note),
       stopped.length === 0 ? null : h("p", { class: "note faint" }, READING),
       ...this.group("Could fire now", "", could),
-      ...(fired.length === 0 ? [] : [h("h5", {}, "Fired"), ...fired.map((one) => this.makeFiring(result, one))]),
-      ...this.group("Rejected by its function", "the pattern matches, but the rule's function returns None", own),
-      ...this.group("Pattern does not match", "the nearest miss first", shown),
-      shown.length < others.length ? more : null,
+      ...(fired.length === 0 ? [] : [h("h5", {}, "Fired"), ...fired.map((firing) => this.makeFiring(result, firing))]),
+      ...this.group(
+        "Rejected by its function",
+        "the pattern matches, but the rule's function returns None",
+        ownMismatches,
+      ),
+      ...this.group("Pattern does not match", "the nearest miss first", visibleAttempts),
+      visibleAttempts.length < others.length ? more : null,
       status,
     );
   }
