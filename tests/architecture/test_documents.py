@@ -155,7 +155,7 @@ def test_links_between_documents_lead_to_files(repository: Path) -> None:
         ("the pages of the story", "widgets/src/story_chapters.ts"),
         ("types and texts that TypeScript shares", "explore/schema.py"),
         ("an instruction’s line of Python", "lazy/lazybuffer.py"),
-        ("time and thread of an event", "trace/recorder.py"),
+        ("time and thread", "trace/recorder.py"),
     ],
 )
 def test_the_readme_and_the_table_lead_to_the_file(repository: Path, subject: str, file: str) -> None:

@@ -20,7 +20,7 @@ PUBLIC_NAMES = ("Context", "Device", "Tensor", "capture", "dtypes", "explore", "
 
 
 def run_python(program: str, *arguments: str) -> str:
-    """What a fresh interpreter prints for `program`; its errors become this test's."""
+    """The output of `program` in a new interpreter; its errors fail the test."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), *arguments],
         capture_output=True,

@@ -77,7 +77,7 @@ PROGRAM = """
 
 
 def printed(tricks: str) -> str:
-    """What PROGRAM prints in a process with or without tricks."""
+    """The output of PROGRAM in a process with or without tricks."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(PROGRAM), tricks],
         capture_output=True,

@@ -55,7 +55,7 @@ def product(core: TensorCore, m: int, n: int, k: int) -> tuple[ScheduleItem, Ker
 
 
 def result(item: ScheduleItem, kernel: Kernel) -> np.ndarray:
-    """What the emulator computes."""
+    """The result of the emulator."""
     with Context(SPEC=1):
         runner = compile_optimized("PYTHON", kernel)
         item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)

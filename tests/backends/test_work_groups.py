@@ -59,7 +59,7 @@ def item_of(program: str) -> ScheduleItem:
 
 
 def result(item: ScheduleItem, kernel: Kernel, on: str = "PYTHON") -> np.ndarray:
-    """What the kernel computes on a device, as a GPU where that is PYTHON."""
+    """The result of the kernel on a device; PYTHON emulates a GPU."""
     with Context(SPEC=1, TARGET=TARGETS.get(on, TARGET)):
         runner = compile_optimized(under(on)[0], kernel)
         item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
@@ -290,7 +290,7 @@ def run(*stores: UOp) -> list[int]:
 
 
 def neighbor(item: UOp, *after: UOp) -> UOp:
-    """What the next work-item of the group put into shared memory."""
+    """The value that the next work-item of the group stored in shared memory."""
     place = UOp(Ops.LOAD, dtypes.int32, (SHARED.index((item + 1) % 8), *after))
     return store(pointer(0, dtypes.int32, 8), item, place)
 

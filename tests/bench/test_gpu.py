@@ -18,7 +18,7 @@ from tests.support.patience import seconds
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a run of all parts writes."""
+    """The rows of a run of all parts."""
     file = tmp_path_factory.mktemp("gpu") / "gpu.json"
     minutes = seconds(60) / 60
     status = gpu.main(["--stand-in", "--small", "--out", str(file), "--minutes", str(minutes)])

@@ -42,7 +42,7 @@ TOGETHER = (
 
 
 def outcome(folder: Path, *hidden: str, flags: tuple[str, ...] = (), cache: Path | None = None) -> dict[str, Any]:
-    """What the program prints in a process that lacks `hidden`."""
+    """The output of the program in a process without `hidden`."""
     env = {name: value for name, value in os.environ.items() if name not in ("DEVICE", "TARGET")}
     env |= {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cache or folder / "cache"), "CACHELEVEL": "1"}
     command = [sys.executable, *flags, "-m", "tests.engine.elsewhere", str(folder), *hidden]

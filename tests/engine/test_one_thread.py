@@ -32,7 +32,7 @@ def printed_by(*command: str) -> str:
 
 @cache
 def with_threads(device: str) -> str:
-    """What the program prints where there are threads."""
+    """The output of the program with threads."""
     return printed_by(sys.executable, "-m", PROGRAM, device)
 
 

@@ -62,7 +62,7 @@ def items_of(debugger: Debugger) -> list[dict[str, int]]:
 
 
 def stored_by(debugger: Debugger) -> dict[int, Any]:
-    """What a work-item stores in data0, where."""
+    """The values that a work-item stores in data0, by index."""
     found: dict[int, Any] = {}
     while not debugger.ended:
         debugger.run_until(lambda at: at.uop.op is Ops.STORE)

@@ -32,7 +32,7 @@ X, Y, GROUP = special("lidx0", N), special("lidx1", N), special("gidx0", 4)
 
 
 def asked(*nodes: UOp, warp: int = 0) -> list[WarpRequest]:
-    """What a warp of the second group asks at each load and store."""
+    """The accesses of a warp of the second group at each load and store."""
     program = linear(*nodes)
     warps = Warps(program, 32)
     return [warps.request(node, (1,), warp, {}) for _, node, _ in find_enclosing_loops(program)]

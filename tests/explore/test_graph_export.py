@@ -55,7 +55,7 @@ def test_without_graphviz_a_picture_has_our_layout(trace, tmp_path, monkeypatch)
 
 
 def test_with_graphviz_a_picture_has_its_layout(trace, tmp_path, monkeypatch):
-    """A program of that name that says what it was asked stands for Graphviz's."""
+    """A stand-in for Graphviz's program prints its input."""
     program = tmp_path / "dot"
     program.write_text(f"#!{sys.executable}\nimport sys\nsys.stdout.write(sys.argv[1] + '|' + sys.stdin.read())\n")
     program.chmod(0o755)

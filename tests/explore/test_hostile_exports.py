@@ -76,7 +76,7 @@ def evil(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=["after", "instead"], scope="module")
 def foreign(request: pytest.FixtureRequest, evil: str) -> Trace:
-    """What the loader gives of a hostile trace."""
+    """A hostile trace after saving and loading."""
     return trace_from_json(trace_to_json(hostile(sample_trace(), evil, whole=request.param == "instead")))
 
 

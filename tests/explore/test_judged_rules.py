@@ -13,7 +13,7 @@ MACHINE = "x86-64-v3,threads=2"  # what fires where depends on it; nothing of it
 
 
 def verdicts(case: Judged) -> list[Verdict]:
-    """What the playground says of the places at which the rule would fire."""
+    """The playground's verdicts at the matches of the rule."""
     places = explore(case.program, repeat=1, target=MACHINE).rules.matches(case.rule, stage=case.at)
     assert len(places) > 0, f"{case.rule.name} does not fire"
     return [place.verdict for place in places]

@@ -106,7 +106,7 @@ def by_numpy(places: np.ndarray, name: str, arg) -> np.ndarray:
 
 
 def places_of(view) -> np.ndarray:
-    """What the cells say, of the shown part."""
+    """The contents of the shown cells."""
     flat = [PADDING if cell.offset is None else cell.offset for cell in view.cells]
     return np.array(flat, dtype=np.int64).reshape([stop - start for start, stop in view.box])
 
@@ -152,7 +152,7 @@ def test_cells_agree_with_numpy_on_random_chains_of_movements():
 
 
 def fixture() -> list[dict]:
-    """What the front end must find, too: views, the part shown, and where its elements lie."""
+    """The expected data of the front end: views, the shown part, and the offsets of its elements."""
     rows = []
     for seed in range(0, CHAINS, 20):
         draw = random.Random(seed)

@@ -99,7 +99,7 @@ def knows_rdna_3(clang: str) -> bool:
 
 
 def refusal(clang: str, language: str, flags: list[str], cores: list[TensorCore], folder: Path) -> str:
-    """What clang says of the functions of these cores; "" where it takes them."""
+    """The messages of clang about the functions of these cores; "" if it accepts them."""
     helpers = {dtype: held_text(dtype) for core in cores for dtype in types_of(core)}
     text = "\n".join((*helpers.values(), *map(core_text, cores)))
     writer = GPUWriter([], DIALECTS[language])

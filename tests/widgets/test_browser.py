@@ -75,7 +75,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
 
 def meaning(group: str, word: str) -> str:
-    """What the glossary says."""
+    """The text of the glossary."""
     return next(term.meaning for term in TERMS if (term.group, term.word) == (group, word))
 
 

@@ -81,7 +81,7 @@ def test_tensors_are_drawn_in_their_shape(view: Explorer) -> None:
 
 
 def counters(tab: Any) -> dict[str, str]:
-    """What stands in the fields of the loops."""
+    """The values in the fields of the loops."""
     fields = tab.query_selector_all(".debugger .counter input")
     return {one.get_attribute("aria-label").removeprefix("Iteration of "): one.input_value() for one in fields}
 
@@ -217,7 +217,7 @@ def test_one_lane_of_a_vector_is_shown(browser: Any, tmp_path: Path) -> None:
 
 
 def test_a_page_steps_the_recorded_iterations_without_python(browser: Any, view: Explorer, tmp_path: Path) -> None:
-    """What it shows is what the debugger in Python shows there."""
+    """The page shows the same state as the debugger in Python."""
     view.to_html(tmp_path / "page.html", iterations=400)
     tab = browser.new_page(viewport={"width": 1280, "height": 1000})
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")

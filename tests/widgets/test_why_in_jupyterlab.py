@@ -27,7 +27,7 @@ CELLS = (
 
 @pytest.fixture
 def cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the notebook has."""
+    """Replace the cells of the notebook."""
     monkeypatch.setattr(test_jupyterlab, "CELLS", CELLS)
 
 

@@ -20,7 +20,7 @@ WIDE = replace(MACHINE, registers_per_op=4)
 
 
 def widths(kernel: Kernel, op: Ops) -> set[int]:
-    """The lanes of what a program does by `op`."""
+    """The numbers of lanes of a program's operations `op`."""
     uops = lower(apply_heuristics(kernel))
     return {(node.src[1] if op is Ops.STORE else node).dtype.count for node in uops if node.op is op}
 

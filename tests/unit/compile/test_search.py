@@ -333,7 +333,7 @@ def test_nothing_compiles_while_something_is_timed() -> None:
 
 
 class Bar:
-    """What tqdm does, without a screen."""
+    """A stand-in for tqdm that records its calls."""
 
     def __init__(self, **options: Any) -> None:
         self.said = [options["desc"]]

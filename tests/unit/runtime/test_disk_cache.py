@@ -66,7 +66,7 @@ def kept_all(store: Path) -> list[Path]:
 
 
 def in_another_process(code: str, **more: str) -> str:
-    """What it prints."""
+    """The output of a program."""
     env = {**os.environ, "PYTHONPATH": ROOT, "CACHELEVEL": "1", **more}
     code = f"from tinyexplore.runtime import disk_cache\n{code}"
     done = subprocess.run([sys.executable, "-c", code], env=env, text=True, stdout=subprocess.PIPE, check=True)

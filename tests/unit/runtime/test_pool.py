@@ -202,7 +202,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
 
 
 def in_a_new_process(program: str) -> str:
-    """What it prints, with no disk cache; it must end well."""
+    """The output of a program without a disk cache; its exit status must be 0."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
         capture_output=True,

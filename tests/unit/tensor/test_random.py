@@ -65,7 +65,7 @@ RECORDED = json.loads((Path(__file__).parents[2] / "fixtures" / "random" / "tiny
 
 
 def drawn(name: str, args: list, kwargs: dict) -> list[Tensor]:
-    """What one recorded call gives."""
+    """The result of one recorded call."""
     if name == "dropout":
         with Tensor.train():
             return [Tensor(args[0]).dropout(args[1])]

@@ -21,7 +21,7 @@ def nothing_said_yet() -> Iterator[None]:
 
 
 def told(program: Callable[[Tensor], Any]) -> list[warnings.WarningMessage]:
-    """What is said while `program` writes to a tensor of shape (4, 3)."""
+    """The warnings while `program` writes to a tensor of shape (4, 3)."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         program(Tensor(np.zeros((4, 3), np.float32)).realize())

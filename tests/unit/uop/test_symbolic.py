@@ -49,7 +49,7 @@ def sizes(draw: st.DrawFn, depth: int = 4) -> Any:
 
 
 def at(size: Any, v: int, w: int) -> int:
-    """What Python makes of it."""
+    """The value in Python."""
     return value_of(size, {V: v, W: w})
 
 

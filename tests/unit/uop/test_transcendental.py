@@ -277,7 +277,7 @@ def test_lanes_are_computed_as_scalars_are(op):
 
 
 def usual(node):
-    """`node` without what is branched around."""
+    """`node` without its cold paths."""
     rare = {part: part.src[2] for part in node.find(Ops.WHERE) if part.arg is RARELY}
     return node.substitute(rare)
 

@@ -39,6 +39,6 @@ def test_invalid_members_are_refused() -> None:
 
 
 def test_no_attribute_is_looked_up_by_a_call() -> None:
-    """What the quickness rests on, in every version of Python."""
+    """The condition of fast lookups, in every version of Python."""
     for enum in (Ops, AxisKind, OptOps):
         assert not hasattr(type(enum), "__getattr__")

@@ -34,7 +34,7 @@ def in_vectors(plain: Kernel) -> Kernel:
 
 
 def result(item: ScheduleItem, kernel: Kernel, parts: int = 1) -> bytes:
-    """What `kernel` writes; its THREAD axis, if any, in `parts` parts, the last one first."""
+    """The output of `kernel`; its THREAD axis, if any, in `parts` parts, the last one first."""
     with Context(SPEC=1):
         runner = compile_optimized(item.device, kernel)
     item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
