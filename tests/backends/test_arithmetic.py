@@ -211,7 +211,7 @@ ON_VECTORS += [(device, lanes) for device in OPENCL_CPUS for lanes in WIDTHS_OF_
 def test_scale_and_table(device: str, dtype: DType, lanes: int) -> None:
     """Where they are an instruction each, and elsewhere: results that are subnormal, too large, or NaN."""
     target = open_device(device).target
-    if device == "LLVM" and not target.scales:
+    if device == "LLVM" and not target.has_scale:
         pytest.skip(f"{target.describe()}: no instructions for them")
     lanes = min(lanes, 64 // dtype.itemsize)
     numbers = tuple(to_dtype_range(2 ** (k / 7), dtype) for k in range(64 // dtype.itemsize))

@@ -32,8 +32,8 @@ class _Target:
     native_ops = frozenset[Ops]()
     native_dtypes = ()
 
-    def __init__(self, *, fuses: bool, scales: bool) -> None:
-        self.fuses, self.scales = fuses, scales
+    def __init__(self, *, fuses_multiply_add: bool, has_scale: bool) -> None:
+        self.fuses_multiply_add, self.has_scale = fuses_multiply_add, has_scale
 
     @staticmethod
     def lanes(dtype: DType) -> int:
@@ -99,8 +99,8 @@ def function_law(rule: Rule, random: Random) -> bool:
     (scalar,) = rule.pattern.dtypes or ()
     op = random.choice(sorted(rule.pattern.ops or ()))
     lanes = random.choice((1, 1, 2, 4, 8, 16))
-    target = _Target(fuses=random.random() < 0.6, scales=random.random() < 0.5)
-    target.scales = target.scales and target.fuses
+    target = _Target(fuses_multiply_add=random.random() < 0.6, has_scale=random.random() < 0.5)
+    target.has_scale = target.has_scale and target.fuses_multiply_add
     dtype = scalar.vec(lanes)
     pairs = [leaf(random, name, dtype) for name in ("xy" if op in (Ops.POW, Ops.MOD) else "x")]
     after = rule(UOp(op, dtype, tuple([source for _, source in pairs])), target)
@@ -109,7 +109,7 @@ def function_law(rule: Rule, random: Random) -> bool:
     assert after.dtype is dtype and after.op is not op
     given = {variable: arguments(random, dtype) for variable, _ in pairs}
     sources = [evaluate_in_numpy(source, given) for _, source in pairs]
-    for fused in {target.fuses, True}:  # a target that does not say so may fuse as well
+    for fused in {target.fuses_multiply_add, True}:  # a target that does not say so may fuse as well
         found = evaluate_in_numpy(after, given, fused=fused)
         assert found.dtype == scalar.name
         if op is Ops.MOD:

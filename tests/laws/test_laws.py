@@ -23,7 +23,7 @@ from tinyexplore.uop.semantics import cast, evaluate
 
 MAX_TRIES = 20_000
 FIRINGS = 100
-STORES_SMALL_FLOATS = SimpleNamespace(target=SimpleNamespace(storage_only=SMALL_FLOATS, lacks=()))
+STORES_SMALL_FLOATS = SimpleNamespace(target=SimpleNamespace(storage_only=SMALL_FLOATS, unsupported_dtypes=()))
 TABLES = {
     "simplify": (SIMPLIFY, None),
     "bools": (BOOLS, None),

@@ -17,8 +17,8 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.semantics import from_bits
 
-STORES_SMALL_FLOATS = SimpleNamespace(target=SimpleNamespace(storage_only=SMALL_FLOATS, lacks=()))
-LACKS_FLOAT64 = SimpleNamespace(target=SimpleNamespace(storage_only=SMALL_FLOATS, lacks=(dtypes.float64,)))
+STORES_SMALL_FLOATS = SimpleNamespace(target=SimpleNamespace(storage_only=SMALL_FLOATS, unsupported_dtypes=()))
+LACKS_FLOAT64 = SimpleNamespace(target=SimpleNamespace(storage_only=SMALL_FLOATS, unsupported_dtypes=(dtypes.float64,)))
 # bits of the mantissa with the leading one, the exponent of the least normal number, the greatest number
 FORMATS = {
     dtypes.float16: (11, -14, Fraction(65504)),

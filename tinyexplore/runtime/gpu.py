@@ -31,7 +31,7 @@ def gpu_target(device: str, gpu: GPUTarget, name: str, target_setting: str) -> T
         l2_bytes=4 << 20,
         native_ops=NATIVE_OPS.difference(gpu.lacks_ops),
         native_dtypes=(dtypes.float32, dtypes.float64),
-        fuses=True,
+        fuses_multiply_add=True,
         target_setting=target_setting,
         bytes_per_ns=gpu.bytes_per_ns,
         flops_per_ns=gpu.flops_per_ns,
@@ -40,7 +40,7 @@ def gpu_target(device: str, gpu: GPUTarget, name: str, target_setting: str) -> T
         group_items=gpu.group_items,
         warp=gpu.warp,
         access_bytes=gpu.access_bytes,
-        lacks=gpu.lacks,
+        unsupported_dtypes=gpu.unsupported_dtypes,
         cores=gpu.cores,
     )
 

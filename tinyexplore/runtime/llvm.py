@@ -247,5 +247,10 @@ def llvm_target(compiler: LLVMCompiler, choice: TargetChoice) -> Target:
     fuses = "+fma" in features or target.arch in ("aarch64", "riscv64")
     cores = tuple(core for core in AMX if features >= {f"+{feature}" for feature in core.needs})
     return replace(
-        target, cores=cores, dots=dots, fuses=fuses, scales=fuses and features >= SCALE_FEATURES, registers_per_op=4
+        target,
+        cores=cores,
+        dots=dots,
+        fuses_multiply_add=fuses,
+        has_scale=fuses and features >= SCALE_FEATURES,
+        registers_per_op=4,
     )

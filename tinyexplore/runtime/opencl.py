@@ -308,7 +308,7 @@ def _make_gpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
     gpu = replace(
         GPUS["opencl"],
         shared_bytes=int(device.local_mem_size),
-        lacks=_missing_dtypes(device),
+        unsupported_dtypes=_missing_dtypes(device),
         group_items=min(int(device.max_work_group_size), *map(int, device.max_work_item_sizes[:2]), 1024),
     )
     is_near = device.local_mem_type == opencl.cl.device_local_mem_type.LOCAL
@@ -330,7 +330,7 @@ def _make_cpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
     if choice.is_native and (width := 4 * int(device.native_vector_width_float)) > 4:
         registers = 32 if width > 32 else target.vector_registers
         target = replace(target, vector_bytes=width, vector_registers=registers)
-    return replace(target, lacks=_missing_dtypes(device), most_lanes=MAX_LANES)
+    return replace(target, unsupported_dtypes=_missing_dtypes(device), most_lanes=MAX_LANES)
 
 
 __all__ = ["OpenCL", "OpenCLProgram", "open_gpu"]

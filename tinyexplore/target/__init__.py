@@ -44,8 +44,8 @@ class Target:
     native_dtypes: the dtypes of `native_ops`.
     storage_only: dtypes that are stored in memory and computed in float32.
     dots: dot products of several small numbers per word for which it has instructions.
-    fuses: whether every MULACC of floats is rounded once.
-    scales: whether SCALE, and a TABLE as large as a register, are one instruction each on vectors.
+    fuses_multiply_add: whether every MULACC of floats is rounded once.
+    has_scale: whether SCALE, and a TABLE as large as a register, are one instruction each on vectors.
     registers_per_op: registers that a vector of one operation may take; the device's compiler divides it.
     most_lanes: the most lanes of a vector in the language of its programs; 0: a whole register.
     target_setting: the setting TARGET that it comes from.
@@ -70,7 +70,7 @@ class Target:
     group_items: the most work-items of a work-group.
     warp: work-items that execute in lockstep.
     access_bytes: the most contiguous bytes that a work-item loads or stores together; 0: one element at a time.
-    lacks: dtypes that it does not compute with.
+    unsupported_dtypes: dtypes that it does not compute with.
     cores: its tensor cores, preferred ones first.
     """
 
@@ -87,8 +87,8 @@ class Target:
     native_dtypes: tuple[DType, ...]
     storage_only: tuple[DType, ...] = (dtypes.float16, dtypes.bfloat16)
     dots: frozenset[Ops] = frozenset()
-    fuses: bool = False
-    scales: bool = False
+    fuses_multiply_add: bool = False
+    has_scale: bool = False
     registers_per_op: int = 1
     most_lanes: int = 0
     target_setting: str = ""
@@ -112,7 +112,7 @@ class Target:
     group_items: int = 1
     warp: int = 1
     access_bytes: int = 0
-    lacks: tuple[DType, ...] = ()
+    unsupported_dtypes: tuple[DType, ...] = ()
     cores: tuple[TensorCore, ...] = ()
 
     @property

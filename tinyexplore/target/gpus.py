@@ -41,7 +41,7 @@ class GPUTarget:
     flops_per_ns: peak rate of float32, in operations per nanosecond.
     bytes_per_ns: peak memory bandwidth, in bytes per nanosecond.
     access_bytes: the most bytes of one load or store of a work-item; 0: one element at a time.
-    lacks: dtypes that it does not compute with.
+    unsupported_dtypes: dtypes that it does not compute with.
     lacks_ops: functions that its language lacks.
     cores: its tensor cores, the preferred one first.
     """
@@ -64,7 +64,7 @@ class GPUTarget:
     flops_per_ns: int = 10_000
     bytes_per_ns: int = 1_000
     access_bytes: int = 16
-    lacks: tuple[DType, ...] = ()
+    unsupported_dtypes: tuple[DType, ...] = ()
     lacks_ops: tuple[Ops, ...] = ()
     cores: Cores = ()
 
@@ -148,7 +148,7 @@ GPUS = {
         32,
         flops_per_ns=2_500,
         bytes_per_ns=70,
-        lacks=(dtypes.float64,),
+        unsupported_dtypes=(dtypes.float64,),
         lacks_ops=(Ops.ERF,),
         cores=APPLE,
     ),
@@ -159,7 +159,7 @@ GPUS = {
         256,
         32,
         access_bytes=0,  # a binding is an array of numbers or an array of vectors, not both
-        lacks=(dtypes.float64, dtypes.uint64, *_SMALL),
+        unsupported_dtypes=(dtypes.float64, dtypes.uint64, *_SMALL),
         lacks_ops=(Ops.ERF,),
     ),
 }

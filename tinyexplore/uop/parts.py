@@ -17,7 +17,7 @@ def is_native(ctx: Any, dtype: Any, op: Ops) -> bool:
 
 def scales(ctx: Any, dtype: DType) -> bool:
     """Whether SCALE and TABLE are one instruction each. That holds for vectors, on a target with these instructions."""
-    return getattr(ctx, "scales", False) and 1 < dtype.count <= ctx.lanes(dtype)
+    return getattr(ctx, "has_scale", False) and 1 < dtype.count <= ctx.lanes(dtype)
 
 
 def like(x: UOp, scalar: DType) -> DType:

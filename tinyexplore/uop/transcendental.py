@@ -308,7 +308,7 @@ def _count_quarter_turns(magnitude: UOp, ctx: Any) -> tuple[UOp, UOp]:
     """
     shifted = mulacc(magnitude, TWO_OVER_PI_NEAR, ROUND_TO_WHOLE)
     n, remaining = shifted + -ROUND_TO_WHOLE, magnitude
-    fuses = getattr(ctx, "fuses", False)
+    fuses = getattr(ctx, "fuses_multiply_add", False)
     if not fuses:
         wide_dtype = like(magnitude, dtypes.float64)
         n, remaining = n.cast(wide_dtype), remaining.cast(wide_dtype)

@@ -21,7 +21,9 @@ from tinyexplore.target import Target
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 f32 = dtypes.float32
-TARGET = Target("TEST", "x86_64", "any", "+fma", 16, 16, 1, 32 << 10, 256 << 10, frozenset(), (), fuses=True)
+TARGET = Target(
+    "TEST", "x86_64", "any", "+fma", 16, 16, 1, 32 << 10, 256 << 10, frozenset(), (), fuses_multiply_add=True
+)
 
 
 def row_sum(steps: int = 2) -> list[UOp]:

@@ -74,7 +74,7 @@ def test_the_target_of_a_cpu_name_does_not_depend_on_the_machine() -> None:
     assert (choice.cpu, choice.threads, choice.l1_bytes, choice.l2_bytes) == ("znver3", 8, 32 << 10, 1 << 20)
     found = target_of("znver3,threads=8,l1=32K,l2=1M")
     assert (found.threads, found.l1_bytes, found.l2_bytes) == (8, 32 << 10, 1 << 20)
-    assert (found.cpu, found.vector_bytes, found.vector_registers, found.fuses) == ("znver3", 32, 16, True)
+    assert (found.cpu, found.vector_bytes, found.vector_registers, found.fuses_multiply_add) == ("znver3", 32, 16, True)
 
 
 def test_a_named_cpu_has_its_own_caches_by_default() -> None:
@@ -109,7 +109,7 @@ def test_a_cpu_name_determines_the_features(
     text: str, vector_bytes: int, registers: int, fuses: bool, scales: bool, dots: int
 ) -> None:
     found = target_of(text)
-    has = (found.vector_bytes, found.vector_registers, found.fuses, found.scales, len(found.dots))
+    has = (found.vector_bytes, found.vector_registers, found.fuses_multiply_add, found.has_scale, len(found.dots))
     assert has == (vector_bytes, registers, fuses, scales, dots)
 
 

@@ -27,7 +27,9 @@ def compute_in_float32(node: UOp, ctx: Lowering) -> UOp | None:
         return None
     assert isinstance(small_dtype, DType) and isinstance(node.dtype, DType)
     is_half_mulacc = node.op is Ops.MULACC and small_dtype.scalar is dtypes.float16
-    wide_dtype = dtypes.float64 if is_half_mulacc and dtypes.float64 not in ctx.target.lacks else dtypes.float32
+    wide_dtype = (
+        dtypes.float64 if is_half_mulacc and dtypes.float64 not in ctx.target.unsupported_dtypes else dtypes.float32
+    )
     wide_values = tuple(src.cast(wide_dtype.vec(src.dtype.count)) for src in values)
     if node.op in OpGroups.COMPARE:
         return node.replace(src=wide_values)

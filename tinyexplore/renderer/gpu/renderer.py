@@ -81,7 +81,7 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
     for gpu in {target.language: target for target in GPUS.values()}.values():
         if any(node.op is Ops.WMMA for node in spec.uops):
             continue  # tensor cores differ between languages
-        if gpu.language == spec.language or any(lacks(gpu.lacks, node) for node in spec.uops):
+        if gpu.language == spec.language or any(lacks(gpu.unsupported_dtypes, node) for node in spec.uops):
             continue
         if any(node.op in gpu.lacks_ops for node in spec.uops) or (
             gpu.language == WGSL and find_unsupported_type(spec.uops)
@@ -107,7 +107,7 @@ def check_types(target: Target, uops: Sequence[UOp]) -> None:
             raise RenderError(
                 f"{node.dtype!r}: GPU programs have no vector arithmetic, because each work-item is one lane"
             )
-        if (missing := lacks(target.lacks, node)) is not None:
+        if (missing := lacks(target.unsupported_dtypes, node)) is not None:
             raise RenderError(
                 f"{missing.name}: {target.cpu} does not compute with it; cast to another type, or choose another device"
             )

@@ -169,7 +169,7 @@ class InstructionWriter:
         self.declared: dict[str, str] = {}
         self.made_by: tuple[UOp, ...] = ()  # the current node, with the constants and addresses written with it
         self._count = 0
-        self._fuses = target.fuses
+        self._fuses = target.fuses_multiply_add
 
     def raw(self, text: str) -> None:
         self.lines.append(source_line((text, self.made_by)))
@@ -207,7 +207,7 @@ class InstructionWriter:
         if op is Ops.WHERE:
             ir_type = register_type(dtype)
             condition = register_type(source)
-            if self.target.scales and dtype.count > 1 and dtype.scalar.bits in (32, 64):
+            if self.target.has_scale and dtype.count > 1 and dtype.scalar.bits in (32, 64):
                 values = self.fenced_arms(node, dtype, values)
             return self.value(f"select {condition} {values[0]}, {ir_type} {values[1]}, {ir_type} {values[2]}", "where")
         if op in OpGroups.DOT:
@@ -335,7 +335,7 @@ class InstructionWriter:
         if op is Ops.NEG:
             return self.value(f"fneg {ir_type} {values[0]}", hint)
         if op in (Ops.MAX, Ops.MIN):
-            if self.target.scales and node.src[0].op is Ops.DEFINE_ACC:
+            if self.target.has_scale and node.src[0].op is Ops.DEFINE_ACC:
                 bits = dtype.count * dtype.bits
                 if bits in (REGISTER_BITS // 4, REGISTER_BITS // 2, REGISTER_BITS):
                     return self.extreme(op, dtype, values, bits)

@@ -21,7 +21,7 @@ from tinyexplore.uop import Ops
 
 CARRIED_BYTES = 2 << 20  # most bytes of kernels' inputs, so that a page stays small
 
-_OPS, _TYPES = ("native_ops", "dots"), ("native_dtypes", "storage_only", "lacks")
+_OPS, _TYPES = ("native_ops", "dots"), ("native_dtypes", "storage_only", "unsupported_dtypes")
 Contents = tuple[bytes | None, ...]
 
 
