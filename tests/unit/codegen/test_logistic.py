@@ -71,7 +71,7 @@ def worst_ulp(found, exact):
 
 
 class _Scaling:
-    fuses = scales = True
+    fuses_multiply_add = has_scale = True
 
     @staticmethod
     def lanes(dtype):

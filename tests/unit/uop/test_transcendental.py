@@ -53,7 +53,7 @@ ONE_ARGUMENT = sorted(REFERENCE)
 class _Fusing:
     """A target whose MULACC is rounded once."""
 
-    fuses = True
+    fuses_multiply_add = True
     native_ops = frozenset()
     native_dtypes = ()
 
@@ -61,7 +61,7 @@ class _Fusing:
 class _Scaling(_Fusing):
     """One that has SCALE and TABLE, too."""
 
-    scales = True
+    has_scale = True
 
     @staticmethod
     def lanes(dtype):

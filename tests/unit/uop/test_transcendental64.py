@@ -30,7 +30,7 @@ def written_out(op):
 
 
 class _Scaling:
-    fuses = scales = True
+    fuses_multiply_add = has_scale = True
 
     @staticmethod
     def lanes(dtype):
