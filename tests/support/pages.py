@@ -49,8 +49,8 @@ def settle(tab: Any, least_ms: float) -> None:
     wait_until(tab, IS_STILL)
 
 
-def reload(tab: Any) -> None:
-    """Reloads the explorer's page, with what it stored in the browser.
+def reload(tab: Any, address: str = "") -> None:
+    """Reloads the explorer's page, or opens `address`, with what the page stored in the browser.
 
     Chromium on a busy machine sometimes loses what a page read from a file has just stored. Entries that are missing
     or old after the reload are stored again, and the page is reloaded again. A page that removes them fails its test:
@@ -58,7 +58,7 @@ def reload(tab: Any) -> None:
     """
     before = tab.evaluate(STORAGE)
     for _ in range(ATTEMPTS):
-        tab.reload()
+        tab.goto(address) if address else tab.reload()
         tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
         after = tab.evaluate(STORAGE)
         lost = [entry for entry in before if entry not in after]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.pages import wait_until
+from tests.support.pages import reload, wait_until
 from tests.widgets.sample_traces import big_trace, sample_trace
 from tests.widgets.test_browser import Open, open_page, stage, state  # noqa: F401
 
@@ -57,11 +57,11 @@ def test_the_story_goes_back_by_button_and_key(open_page: Open) -> None:  # noqa
 def test_the_mode_is_remembered(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, mode="")
     tab.click(".modes button >> text=Workbench")
-    tab.goto(tab.url.split("#")[0])
+    reload(tab, tab.url.split("#")[0])
     tab.wait_for_selector(".pipeline")
     tab.keyboard.press("w")
     tab.wait_for_selector(".story")
-    tab.goto(tab.url.split("#")[0])
+    reload(tab, tab.url.split("#")[0])
     tab.wait_for_selector(".story[data-step]")
 
 
