@@ -73,7 +73,7 @@ def test_a_script_that_exits_sets_the_status(script, code, status):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["run", "missing.py"], "missing.py is not a file"),
         (["run", "SCRIPT", "--trace"], "--trace needs a file to write"),
@@ -85,10 +85,10 @@ def test_a_script_that_exits_sets_the_status(script, code, status):
         (["lab", "no/such/folder"], "no/such/folder is not a folder"),
     ],
 )
-def test_misuse_prints_an_error_with_a_remedy(script, capsys, arguments, complaint):
+def test_misuse_prints_an_error_with_a_remedy(script, capsys, arguments, message):
     path = str(script())
     assert cli.main([path if word == "SCRIPT" else word for word in arguments]) == 2
-    assert complaint in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_html_makes_one_page_of_a_trace(tmp_path, capsys):

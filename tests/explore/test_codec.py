@@ -126,7 +126,7 @@ def test_a_saved_trace_loads_equal(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "message"),
     [
         (b"not json", "not a trace"),
         (b"[1, 2]", 'JSON object with "version", found list'),
@@ -137,12 +137,12 @@ def test_a_saved_trace_loads_equal(tmp_path, name):
         (gzip.compress(b"{}", mtime=0)[:-3], "the gzip data is damaged"),
     ],
 )
-def test_invalid_traces_are_refused_with_the_reason(tmp_path, content, complaint):
+def test_invalid_traces_are_refused_with_the_reason(tmp_path, content, message):
     path = tmp_path / "bad.json"
     path.write_bytes(content)
     with pytest.raises(TraceFormatError) as caught:
         Trace.load(path)
-    assert complaint in str(caught.value)
+    assert message in str(caught.value)
     assert "bad.json" in str(caught.value)
 
 
@@ -185,7 +185,7 @@ def with_title(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         (with_title("NaN"), "not JSON"),
         (with_title("1e999"), "title: expected str"),
@@ -202,8 +202,8 @@ def with_title(text: str) -> str:
         (trace_to_json(full_trace()).replace('"flops":64', f'"flops":{10**400}'), "flops: .*64 bits"),
     ],
 )
-def test_json_that_python_reads_but_no_trace_has_is_refused(text, complaint):
-    with pytest.raises(TraceFormatError, match=complaint):
+def test_json_that_python_reads_but_no_trace_has_is_refused(text, message):
+    with pytest.raises(TraceFormatError, match=message):
         trace_from_json(text)
 
 

@@ -105,7 +105,7 @@ def test_the_line_of_the_magic_sets_a_name_and_options(line, parsed):
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
+    ("line", "message"),
     [
         ("--bem 2", "%%explore does not know '--bem'"),
         ("--beam", "--beam needs a value"),
@@ -127,10 +127,10 @@ def test_the_line_of_the_magic_sets_a_name_and_options(line, parsed):
         ("beam=two", "--beam two: expected a whole number"),
     ],
 )
-def test_unknown_words_of_the_magic_raise_an_error_with_its_usage(line, complaint):
+def test_unknown_words_of_the_magic_raise_an_error_with_its_usage(line, message):
     with pytest.raises(MagicError) as caught:
         parse_magic_line(line)
-    assert complaint in str(caught.value)
+    assert message in str(caught.value)
     assert "%%explore [NAME] [--device D]" in str(caught.value)
 
 

@@ -152,7 +152,7 @@ def test_options_hold_inside_the_capture_only():
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         ({"bem": 2}, "'bem'; did you mean beam"),
         ({"device": "NVRAM"}, "unknown device 'NVRAM'; supported: LLVM, CLANG, PYTHON"),
@@ -160,10 +160,10 @@ def test_options_hold_inside_the_capture_only():
         ({"repeat": 0}, "repeat=0: "),
     ],
 )
-def test_a_wrong_option_is_refused_before_anything_runs(options, complaint):
+def test_a_wrong_option_is_refused_before_anything_runs(options, message):
     with pytest.raises(ValueError) as caught:
         explore(lambda: pytest.fail("ran"), **options)
-    assert complaint in str(caught.value)
+    assert message in str(caught.value)
 
 
 WRONG_TYPES = [

@@ -318,13 +318,13 @@ def test_a_command_during_a_search_in_another_thread_raises_an_error(monkeypatch
     monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.search_opts", fake_search([([VECTOR], 1e-6, "")]))
     session = product()
     session.kernels[0].set_opts()
-    complaints = []
+    messages = []
 
     def ask():
         try:
             session.kernels[0].undo()
         except WhatIfError as error:
-            complaints.append(str(error))
+            messages.append(str(error))
 
     def on_change(branch):
         thread = Thread(target=ask)
@@ -334,8 +334,8 @@ def test_a_command_during_a_search_in_another_thread_raises_an_error(monkeypatch
 
     session.whatif.on_change = on_change
     session.kernels[0].search(1)
-    (complaint,) = complaints
-    assert "another command" in complaint and "view.whatif.cancel()" in complaint
+    (message,) = messages
+    assert "another command" in message and "view.whatif.cancel()" in message
 
 
 def test_two_concurrent_commands_run_sequentially():
@@ -429,20 +429,20 @@ def test_a_command_cancelled_during_timing_adds_no_branch(monkeypatch):
         return asked(request, name, timeout_s)
 
     monkeypatch.setattr("tinyexplore.explore.whatif.measurement.ask_worker", slow)
-    complaints = []
+    messages = []
 
     def work():
         try:
             session.whatif.do(ApplyOpt(0, "VECTOR(1, 4)"))
         except WhatIfError as error:
-            complaints.append(str(error))
+            messages.append(str(error))
 
     thread = Thread(target=work)
     thread.start()
     assert began.wait(60)
     session.whatif.cancel()
     thread.join(60)
-    assert complaints == ["cancelled: no branch was created"] and session.whatif.branches == before
+    assert messages == ["cancelled: no branch was created"] and session.whatif.branches == before
     assert session.kernels[0].apply("VECTOR(1, 4)").status == "done"
 
 

@@ -154,7 +154,7 @@ def test_a_cancelled_command_adds_no_branch_and_drops_the_queue(view: View, held
     view.reply(view.ask(ask="cancel"))
     assert [view.reply(one) for one in (first, second)] == [{"error": "cancelled: no branch was created"}] * 2
     assert view.explorer.whatif.branches == before and view.explorer.whatif.all_places() == places
-    assert view.states[-1]["complaint"] == "cancelled: no branch was created"
+    assert view.states[-1]["error"] == "cancelled: no branch was created"
     go_on.set()
     assert view.reply(view.command("ApplyOpt", opt="UPCAST(0, 2)"))["status"] == "done"
 
@@ -168,9 +168,9 @@ def test_an_error_in_the_background_reaches_the_view_and_the_next_command_is_car
     with monkeypatch.context() as context:
         context.setattr("tinyexplore.explore.whatif.commands.set_opts.try_out", broken)
         assert view.reply(view.command("SetOpts", opts="UPCAST(0, 2)")) == {"error": "OSError: the disk is full"}
-    assert view.states[-1]["complaint"] == "OSError: the disk is full"
+    assert view.states[-1]["error"] == "OSError: the disk is full"
     assert view.reply(view.command("SetOpts", opts="UPCAST(0, 2)"))["status"] == "done"
-    assert view.states[-1]["complaint"] == ""
+    assert view.states[-1]["error"] == ""
 
 
 def test_the_message_of_a_command_does_not_grow_with_the_branches(view: View) -> None:
