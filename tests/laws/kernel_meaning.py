@@ -173,7 +173,7 @@ class Machine:
 
 
 def _needed(root: UOp, known: dict[UOp, Lanes]) -> list[UOp]:
-    """What must be computed for `root` at this point, sources first; a node that loops requests its own sources."""
+    """Returns the nodes to compute for `root`, sources first. A node that loops computes its own sources later."""
     found: dict[UOp, None] = {}
     stack = [root]
     while stack:
